@@ -9,10 +9,10 @@ import (
 )
 
 func base64Module() *scripting.Module {
-	url := scripting.Param{Name: "url", Kind: scripting.KindBool, Doc: "Use - and _ in place of + and /, without =, as URLs and tokens do.", Optional: true}
+	url := scripting.Param{Name: "url", Kind: scripting.KindBool, Doc: "Use the URL-safe alphabet, with - and _ instead of + and /, and without padding.", Optional: true}
 	return &scripting.Module{
 		Name: "base64",
-		Doc:  "Base64 of RFC 4648.",
+		Doc:  "Base64 as defined in RFC 4648.",
 		Funcs: []scripting.Function{
 			{
 				Name: "encode", Doc: "Encodes bytes.", Params: []scripting.Param{text("s", "The bytes."), url},
@@ -31,7 +31,7 @@ func base64Module() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex("d2Vpcg==", "weir"), ex("_-8", "\xff\xef", true), ex("", "")},
 			},
 			{
-				Name: "decode", Doc: "Decodes either alphabet, with or without = at the end. Line breaks are left out.",
+				Name: "decode", Doc: "Decodes both alphabets, with or without padding. Line breaks are ignored.",
 				Params: []scripting.Param{text("s", "The text.")},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The bytes.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return decodeBase64(a[0].(string)) },

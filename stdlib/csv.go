@@ -13,24 +13,24 @@ import (
 
 // csvModule is RFC 4180.
 func csvModule() *scripting.Module {
-	separator := scripting.Param{Name: "separator", Kind: scripting.KindString, Optional: true, Doc: `What is between fields, one character; "," by default.`}
+	separator := scripting.Param{Name: "separator", Kind: scripting.KindString, Optional: true, Doc: `The field separator, one character; "," by default.`}
 	return &scripting.Module{
 		Name: "csv",
-		Doc:  "Tables of comma-separated values (RFC 4180), also with other separators. At most 500,000 fields.",
+		Doc:  "CSV as defined in RFC 4180, also with other separators. At most 500,000 fields.",
 		Funcs: []scripting.Function{
 			{
-				Name: "decode", Doc: "Decodes a table. Fields are text; empty lines are left out, and a byte order mark at the beginning.",
+				Name: "decode", Doc: "Decodes CSV. Fields are strings. Empty lines and a byte order mark at the beginning are ignored.",
 				Params: []scripting.Param{
-					text("s", "The table."),
+					text("s", "The CSV text."),
 					{Name: "options", Kind: scripting.KindMap, Optional: true, Doc: "How.", Fields: []scripting.Param{
 						separator,
-						{Name: "header", Kind: scripting.KindBool, Optional: true, Doc: "The first row names the fields, and the other rows are maps. A row of another length is an error then."},
-						{Name: "comment", Kind: scripting.KindString, Optional: true, Doc: "Lines that begin with this character are left out."},
-						{Name: "trim", Kind: scripting.KindBool, Optional: true, Doc: "White space before fields is left out."},
-						{Name: "lazy_quotes", Kind: scripting.KindBool, Optional: true, Doc: "A quote may stand inside of a field."},
+						{Name: "header", Kind: scripting.KindBool, Optional: true, Doc: "Use the first row as the names of the fields; the other rows become maps. All rows must have the same length."},
+						{Name: "comment", Kind: scripting.KindString, Optional: true, Doc: "Ignore lines that begin with this character."},
+						{Name: "trim", Kind: scripting.KindBool, Optional: true, Doc: "Ignore white space in front of fields."},
+						{Name: "lazy_quotes", Kind: scripting.KindBool, Optional: true, Doc: "Allow a quote inside an unquoted field."},
 					}},
 				},
-				Result: scripting.Result{Kind: scripting.KindList, Doc: "The rows: lists, or maps by the names of the header.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindList, Doc: "The rows: lists, or maps by the field names of the header.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					opts, _ := a[1].(*scripting.Map)
 					return decodeCSV(a[0].(string), opts)
@@ -43,15 +43,15 @@ func csvModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "encode", Doc: "Encodes rows as a table. What needs quotes gets them.",
+				Name: "encode", Doc: "Encodes rows as CSV. Fields are quoted where necessary.",
 				Params: []scripting.Param{
-					{Name: "rows", Kind: scripting.KindList, Doc: "The rows: lists of text, numbers, booleans and null, or, with a header, maps.", Of: &scripting.Param{Kind: scripting.KindAny}},
+					{Name: "rows", Kind: scripting.KindList, Doc: "The rows: lists of strings, numbers, booleans and null, or, with a header, maps.", Of: &scripting.Param{Kind: scripting.KindAny}},
 					{Name: "options", Kind: scripting.KindMap, Optional: true, Doc: "How.", Fields: []scripting.Param{
 						separator,
-						{Name: "header", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "The names of the fields: the first row, and which values of maps the others have."},
+						{Name: "header", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "The field names. They become the first row and select the values of maps."},
 					}},
 				},
-				Result: scripting.Result{Kind: scripting.KindString, Doc: "The table; each row ends with a line feed.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindString, Doc: "The CSV text; each row ends with a line feed.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					opts, _ := a[1].(*scripting.Map)
 					return encodeCSV(a[0].(*scripting.List), opts)
@@ -59,7 +59,7 @@ func csvModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{
 					ex("a,\"b,c\",1.5,\n", list(list("a", "b,c", 1.5, scripting.Null))),
 					ex("host,zone\nweb-1,eu\n", list(mapOf("zone", "eu", "host", "web-1")), mapOf("header", list("host", "zone"))),
-					{Args: []scripting.Value{list(list(list()))}, Err: "row 1: it is not text, a number or a boolean"},
+					{Args: []scripting.Value{list(list(list()))}, Err: "row 1: it is not a string, a number or a boolean"},
 				},
 			},
 		},
@@ -78,7 +78,7 @@ func character(opts *scripting.Map, name string) (rune, error) {
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	if n != len(s) || r == '"' || r == '\r' || r == '\n' || r == utf8.RuneError {
-		return 0, fmt.Errorf("%s must be one character, and no quote or line feed", name)
+		return 0, fmt.Errorf("%s must be one character other than a quote or a line feed", name)
 	}
 	return r, nil
 }
@@ -223,7 +223,7 @@ func csvRow(item scripting.Value, header []string) ([]string, error) {
 	switch item := item.(type) {
 	case *scripting.List:
 		if header != nil && len(item.Items) != len(header) {
-			return nil, fmt.Errorf("it has %d fields, the header %d", len(item.Items), len(header))
+			return nil, fmt.Errorf("it has %d fields, but the header has %d", len(item.Items), len(header))
 		}
 		values = item.Items
 	case *scripting.Map:
@@ -235,7 +235,7 @@ func csvRow(item scripting.Value, header []string) ([]string, error) {
 			values = append(values, v)
 		}
 	default:
-		return nil, errors.New("it is no list and no map")
+		return nil, errors.New("it is neither a list nor a map")
 	}
 	row, size := make([]string, len(values)), 0
 	for i, v := range values {

@@ -35,18 +35,18 @@ func hashModule() *scripting.Module {
 	}
 	return &scripting.Module{
 		Name: "hash",
-		Doc:  "Hashes of text.",
+		Doc:  "Hash functions for strings.",
 		Funcs: []scripting.Function{
-			of("sha256", "Is the SHA-256.", ex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc"),
+			of("sha256", "Returns the SHA-256 hash.", ex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc"),
 				ex("ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", "abc", "base64"), scripting.FunctionExample{Args: []scripting.Value{"abc", "oct"}, Err: "cannot use encoding"}),
-			of("sha512", "Is the SHA-512.", ex("cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e", "")),
-			of("sha1", "Is the SHA-1, for what others made with it.", ex("a9993e364706816aba3e25717850c26c9cd0d89d", "abc")),
-			of("md5", "Is the MD5, for what others made with it.", ex("900150983cd24fb0d6963f7d28e17f72", "abc")),
+			of("sha512", "Returns the SHA-512 hash.", ex("cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e", "")),
+			of("sha1", "Returns the SHA-1 hash, for compatibility with existing data.", ex("a9993e364706816aba3e25717850c26c9cd0d89d", "abc")),
+			of("md5", "Returns the MD5 hash, for compatibility with existing data.", ex("900150983cd24fb0d6963f7d28e17f72", "abc")),
 			{
-				Name: "hmac", Doc: "Is the keyed hash (HMAC) of a text, as signatures of requests have it.",
+				Name: "hmac", Doc: "Returns the keyed hash (HMAC) of a string, as used to sign requests.",
 				Params: []scripting.Param{
 					text("algorithm", "sha256, sha512, sha1 or md5."),
-					{Name: "key", Kind: scripting.KindAny, Doc: "The key: text, or a secret such as ctx.args.token."},
+					{Name: "key", Kind: scripting.KindAny, Doc: "The key: a string, or a secret such as ctx.args.token."},
 					s, form,
 				},
 				Result: result,
@@ -74,7 +74,7 @@ func hashModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "xxhash", Doc: "Is the 64-bit xxHash (XXH64), fast and not for secrets.", Params: []scripting.Param{s},
+				Name: "xxhash", Doc: "Returns the 64-bit xxHash (XXH64). It is fast, but not cryptographically secure.", Params: []scripting.Param{s},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "16 hexadecimal digits."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return fmt.Sprintf("%016x", xxhash.Sum64String(a[0].(string))), nil
@@ -82,7 +82,7 @@ func hashModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex("44bc2cf5ad770999", "abc"), ex("ef46db3751d8e999", "")},
 			},
 			{
-				Name: "crc32", Doc: "Is the CRC-32 (IEEE), as zip and Ethernet have it.", Params: []scripting.Param{s},
+				Name: "crc32", Doc: "Returns the CRC-32 checksum (IEEE), as used by zip and Ethernet.", Params: []scripting.Param{s},
 				Result: scripting.Result{Kind: scripting.KindInt, Doc: "0 to 4294967295."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return int64(crc32.ChecksumIEEE([]byte(a[0].(string)))), nil
@@ -90,7 +90,7 @@ func hashModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(int64(0xcbf43926), "123456789")},
 			},
 			{
-				Name: "bucket", Doc: "Puts a text into one of n buckets, the same each time: to keep one in ten of all traces, users or hosts.",
+				Name: "bucket", Doc: "Assigns a string to one of n buckets, always the same one. Use it to sample traces, users or hosts, such as one in ten.",
 				Params: []scripting.Param{s, {Name: "n", Kind: scripting.KindInt, Doc: "The number of buckets."}},
 				Result: scripting.Result{Kind: scripting.KindInt, Doc: "0 to n-1.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {

@@ -21,16 +21,16 @@ const (
 func jsonModule() *scripting.Module {
 	return &scripting.Module{
 		Name: "json",
-		Doc: "JSON that comes out as it went in: nulls, empty lists, the order of keys and 64-bit integers stay. " +
+		Doc: "Lossless JSON: decoding and encoding keep nulls, empty lists, the order of keys and 64-bit integers. " +
 			"At most 8 MiB, 100 levels and 500,000 values.",
 		Consts: []scripting.Const{{
 			Name: "null", Value: scripting.Null,
-			Doc: "The null of JSON, which is not the same as a missing value.",
+			Doc: "The null of JSON. It is not the same as a missing value.",
 		}},
 		Funcs: []scripting.Function{
 			{
 				Name:   "decode",
-				Doc:    "Decodes one JSON text. A whole number of 64 bits is exact; any other number is a float.",
+				Doc:    "Decodes JSON. 64-bit integers are exact; any other number becomes a float.",
 				Params: []scripting.Param{text("s", "The JSON text.")},
 				Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return decode(a[0].(string)) },
@@ -44,10 +44,10 @@ func jsonModule() *scripting.Module {
 			},
 			{
 				Name: "encode",
-				Doc:  "Encodes a value as JSON. Keys keep their order; NaN, infinities and functions are errors.",
+				Doc:  "Encodes a value as JSON. The order of keys is kept. NaN, infinities and functions are errors.",
 				Params: []scripting.Param{
 					{Name: "v", Kind: scripting.KindAny, Doc: "The value."},
-					{Name: "indent", Kind: scripting.KindString, Doc: "The indentation of a level; none puts all on one line.", Optional: true},
+					{Name: "indent", Kind: scripting.KindString, Doc: "The indentation of each level; without it, the result is a single line.", Optional: true},
 				},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The JSON text.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return encode(a[0], a[1]) },
@@ -59,9 +59,9 @@ func jsonModule() *scripting.Module {
 			},
 			{
 				Name: "array",
-				Doc:  "Returns the list marked as one, for languages in which an empty list and an empty map look the same.",
+				Doc:  "Marks a list as a list, for languages in which an empty list and an empty map look the same, and returns it.",
 				Params: []scripting.Param{
-					{Name: "list", Kind: scripting.KindList, Doc: "The list; none makes an empty one.", Optional: true},
+					{Name: "list", Kind: scripting.KindList, Doc: "The list; by default, a new empty list.", Optional: true},
 				},
 				Result: scripting.Result{Kind: scripting.KindList, Doc: "The list."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -96,9 +96,9 @@ func decode(s string) (scripting.Value, error) {
 	v, err := d.value(0)
 	if err == nil {
 		if _, end := d.Token(); end == nil {
-			err = fmt.Errorf("there is something after the value, at byte %d", d.InputOffset())
+			err = fmt.Errorf("unexpected data after the value at byte %d", d.InputOffset())
 		} else if !errors.Is(end, io.EOF) {
-			err = fmt.Errorf("there is something after the value: %w", end)
+			err = fmt.Errorf("unexpected data after the value: %w", end)
 		}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -192,7 +192,7 @@ func encode(v, indent scripting.Value) (scripting.Value, error) {
 	}
 	by := indent.(string)
 	if len(by) > 16 || strings.Trim(by, " \t") != "" {
-		return nil, errors.New("cannot encode JSON: indent is up to 16 blanks and tabs")
+		return nil, errors.New("cannot encode JSON: indent must have at most 16 spaces and tabs")
 	}
 	// A value gets at most two line breaks, each followed by its level's blanks.
 	if e.buf.Len()+e.values*2*(e.deep*len(by)+1) > 8*scripting.MaxString {

@@ -13,24 +13,24 @@ import (
 func logfmtModule() *scripting.Module {
 	return &scripting.Module{
 		Name: "logfmt",
-		Doc:  "Lines such as level=warn msg=\"disk full\". For two or three fields of many lines, batch:logfmt is cheaper.",
+		Doc:  "Lines such as level=warn msg=\"disk full\". To read two or three fields of many lines, batch:logfmt is cheaper.",
 		Funcs: []scripting.Function{
 			{
 				Name:   "decode",
-				Doc:    "Decodes one line. A key alone has an empty value; of a key that is there twice the first counts. Values are text.",
+				Doc:    "Decodes one line. A key without a value has an empty value; for a repeated key, the first value is used. Values are strings.",
 				Params: []scripting.Param{text("s", "The line.")},
-				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The values by key, in their order.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The values by key, in their original order.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return decodeLogfmt(a[0].(string)) },
 				Examples: []scripting.FunctionExample{
 					ex(mapOf("level", "warn", "msg", `disk "a" full`, "retry", ""), `level=warn msg="disk \"a\" full" retry`),
 					ex(mapOf(), " "),
-					{Args: []scripting.Value{`msg="disk`}, Err: "a quote without its end"},
+					{Args: []scripting.Value{`msg="disk`}, Err: "unterminated quote"},
 					{Args: []scripting.Value{`=warn`}, Err: "a value without a key"},
 				},
 			},
 			{
-				Name: "encode", Doc: "Encodes values as a line, in their order. What needs quotes gets them.",
-				Params: []scripting.Param{{Name: "values", Kind: scripting.KindMap, Doc: "Text, numbers, booleans and null by key."}},
+				Name: "encode", Doc: "Encodes values as a line, in their order. Values are quoted where necessary.",
+				Params: []scripting.Param{{Name: "values", Kind: scripting.KindMap, Doc: "Strings, numbers, booleans and null, by key."}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The line.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return encodeLogfmt(a[0].(*scripting.Map)) },
 				Examples: []scripting.FunctionExample{
@@ -57,11 +57,11 @@ func decodeLogfmt(s string) (scripting.Value, error) {
 		case strings.Contains(key, `"`):
 			return nil, fmt.Errorf("cannot decode logfmt: a quote in a key at byte %d", at+strings.IndexByte(key, '"')+1)
 		case marks&scan.Open != 0:
-			return nil, fmt.Errorf("cannot decode logfmt: a quote without its end at byte %d", inValue)
+			return nil, fmt.Errorf("cannot decode logfmt: unterminated quote at byte %d", inValue)
 		case marks&scan.Escaped != 0:
 			var err error
 			if value, err = strconv.Unquote(`"` + logfmtEscapes.Replace(value) + `"`); err != nil {
-				return nil, fmt.Errorf("cannot decode logfmt: an escape that is none, in the value at byte %d", inValue)
+				return nil, fmt.Errorf("cannot decode logfmt: invalid escape in the value at byte %d", inValue)
 			}
 		}
 		if _, there := m.Get(key); !there {

@@ -18,7 +18,7 @@ func mathModule() *scripting.Module {
 	}
 	is := func(name, doc string, fn func(float64) bool, es ...scripting.FunctionExample) scripting.Function {
 		return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{x}, Examples: es,
-			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is so."},
+			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the condition holds."},
 			Fn:     func(a []scripting.Value) (scripting.Value, error) { return fn(a[0].(float64)), nil }}
 	}
 	some := scripting.Param{Name: "numbers", Kind: scripting.KindList, Doc: "The numbers."}
@@ -37,12 +37,12 @@ func mathModule() *scripting.Module {
 	none := scripting.FunctionExample{Args: []scripting.Value{list()}, Err: "no numbers"}
 	return &scripting.Module{
 		Name: "math",
-		Doc: "What Lua's own math lacks: rounding, special values, statistics. " +
-			"It is called xmath by those who use the other as well: local xmath = require \"math\".",
+		Doc: "Numeric functions that Lua's own math lacks: rounding, special values and statistics. " +
+			"To use both modules in a script, name this one xmath: local xmath = require \"math\".",
 		Funcs: []scripting.Function{
 			{
-				Name: "round", Doc: "Rounds to a number of digits, halves away from zero.",
-				Params: []scripting.Param{x, {Name: "digits", Kind: scripting.KindInt, Doc: "Digits after the point, -15 to 15; 0 by default.", Optional: true}},
+				Name: "round", Doc: "Rounds to a number of digits; halves are rounded away from zero.",
+				Params: []scripting.Param{x, {Name: "digits", Kind: scripting.KindInt, Doc: "The number of digits after the decimal point, -15 to 15; 0 by default.", Optional: true}},
 				Result: scripting.Result{Kind: scripting.KindNumber, Doc: "The number.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					d, _ := a[1].(int64)
@@ -54,8 +54,8 @@ func mathModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(3.0, 2.5), ex(-3.0, -2.5), ex(1.23, 1.2345, int64(2)), ex(1200.0, 1234.0, int64(-2)),
 					{Args: []scripting.Value{1.0, int64(99)}, Err: "-15 to 15"}},
 			},
-			of("trunc", "Cuts off what is behind the point.", math.Trunc, ex(2.0, 2.7), ex(-2.0, -2.7)),
-			of("sign", "Is -1, 0 or 1.", func(x float64) float64 {
+			of("trunc", "Removes the fraction.", math.Trunc, ex(2.0, 2.7), ex(-2.0, -2.7)),
+			of("sign", "Returns -1, 0 or 1, the sign of the number.", func(x float64) float64 {
 				switch {
 				case x > 0:
 					return 1
@@ -64,12 +64,12 @@ func mathModule() *scripting.Module {
 				}
 				return x // a zero, NaN
 			}, ex(-1.0, -7.0), ex(0.0, 0.0)),
-			of("log2", "Is the logarithm to base 2.", math.Log2, ex(10.0, 1024.0)),
-			of("log10", "Is the logarithm to base 10.", math.Log10, ex(3.0, 1000.0)),
-			of("cbrt", "Is the cube root.", math.Cbrt, ex(3.0, 27.0)),
+			of("log2", "Returns the logarithm to base 2.", math.Log2, ex(10.0, 1024.0)),
+			of("log10", "Returns the logarithm to base 10.", math.Log10, ex(3.0, 1000.0)),
+			of("cbrt", "Returns the cube root.", math.Cbrt, ex(3.0, 27.0)),
 			{
-				Name: "clamp", Doc: "Is the number, or the bound that it is beyond. NaN stays.",
-				Params: []scripting.Param{x, {Name: "min", Kind: scripting.KindNumber, Doc: "The least."}, {Name: "max", Kind: scripting.KindNumber, Doc: "The most."}},
+				Name: "clamp", Doc: "Limits a number to a range: returns the number, or the bound that it exceeds. NaN is returned unchanged.",
+				Params: []scripting.Param{x, {Name: "min", Kind: scripting.KindNumber, Doc: "The lower bound."}, {Name: "max", Kind: scripting.KindNumber, Doc: "The upper bound."}},
 				Result: scripting.Result{Kind: scripting.KindNumber, Doc: "The number.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					x, lo, hi := a[0].(float64), a[1].(float64), a[2].(float64)
@@ -80,12 +80,12 @@ func mathModule() *scripting.Module {
 				},
 				Examples: []scripting.FunctionExample{ex(1.0, 1.7, 0.0, 1.0), ex(0.5, 0.5, 0.0, 1.0), {Args: []scripting.Value{1.0, 2.0, 1.0}, Err: "must not be more"}},
 			},
-			is("is_nan", "Says whether it is no number.", math.IsNaN, ex(false, 1.0)),
-			is("is_inf", "Says whether it is an infinity.", func(x float64) bool { return math.IsInf(x, 0) }, ex(false, 1.0)),
-			is("is_finite", "Says whether it is neither NaN nor an infinity.", func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }, ex(true, 1.0)),
+			is("is_nan", "Reports whether the number is NaN.", math.IsNaN, ex(false, 1.0)),
+			is("is_inf", "Reports whether the number is infinite.", func(x float64) bool { return math.IsInf(x, 0) }, ex(false, 1.0)),
+			is("is_finite", "Reports whether the number is neither NaN nor infinite.", func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }, ex(true, 1.0)),
 			{
-				Name: "sum", Doc: "Adds up, without the error that grows with each addition.", Params: []scripting.Param{some},
-				Result: scripting.Result{Kind: scripting.KindNumber, Doc: "The sum; 0 of an empty list.", Fails: true},
+				Name: "sum", Doc: "Returns the sum, compensating for rounding errors.", Params: []scripting.Param{some},
+				Result: scripting.Result{Kind: scripting.KindNumber, Doc: "The sum; 0 for an empty list.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					if len(a[0].(*scripting.List).Items) == 0 {
 						return 0.0, nil
@@ -99,14 +99,14 @@ func mathModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(16.0, four), ex(0.0, list()), ex(0.6, list(0.1, 0.2, 0.3)),
 					{Args: []scripting.Value{list("1")}, Err: "is no number"}},
 			},
-			overall("mean", "Is the arithmetic mean.", func(xs []float64) float64 { return sum(xs) / float64(len(xs)) }, ex(4.0, four), none),
-			overall("median", "Is the one in the middle.", func(xs []float64) float64 { return quantile(xs, 0.5) }, ex(2.5, four)),
-			overall("stddev", "Is the standard deviation of all, as in PromQL.", stddev, ex(2.0, list(int64(2), int64(4), int64(4), int64(4), int64(5), int64(5), int64(7), int64(9)))),
-			overall("max", "Is the largest.", slices.Max, ex(10.0, four)),
-			overall("min", "Is the smallest.", slices.Min, ex(1.0, four), none),
+			overall("mean", "Returns the arithmetic mean.", func(xs []float64) float64 { return sum(xs) / float64(len(xs)) }, ex(4.0, four), none),
+			overall("median", "Returns the median.", func(xs []float64) float64 { return quantile(xs, 0.5) }, ex(2.5, four)),
+			overall("stddev", "Returns the population standard deviation, as in PromQL.", stddev, ex(2.0, list(int64(2), int64(4), int64(4), int64(4), int64(5), int64(5), int64(7), int64(9)))),
+			overall("max", "Returns the largest number.", slices.Max, ex(10.0, four)),
+			overall("min", "Returns the smallest number.", slices.Min, ex(1.0, four), none),
 			{
-				Name: "quantile", Doc: "Is the quantile of some numbers, between two of them if need be, as in PromQL.",
-				Params: []scripting.Param{{Name: "q", Kind: scripting.KindNumber, Doc: "0 to 1."}, some},
+				Name: "quantile", Doc: "Returns a quantile of numbers, with linear interpolation as in PromQL.",
+				Params: []scripting.Param{{Name: "q", Kind: scripting.KindNumber, Doc: "The quantile, 0 to 1."}, some},
 				Result: scripting.Result{Kind: scripting.KindNumber, Doc: "The number.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					q := a[0].(float64)

@@ -232,8 +232,8 @@ func TestLogfmtDecode(t *testing.T) {
 	}
 	fails("a=1 =2", "a value without a key at byte 5")
 	fails("a=1 b\"c=2", "a quote in a key at byte 6")
-	fails(`a=1 b="c`, "a quote without its end at byte 7")
-	fails(`a=1 b="c\"`, "a quote without its end at byte 7")
+	fails(`a=1 b="c`, "unterminated quote at byte 7")
+	fails(`a=1 b="c\"`, "unterminated quote at byte 7")
 	fails(`a=1 b="\q"`, "in the value at byte 7")
 }
 

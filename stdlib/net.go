@@ -23,23 +23,23 @@ type networks struct {
 func netModule() *scripting.Module {
 	ip := text("ip", "The address.")
 	typ := &scripting.ObjectType{
-		Name: "net.Networks", Doc: "A table of networks, made once and asked often.", New: "networks",
+		Name: "net.Networks", Doc: "A set of networks, built once for fast look-ups.", New: "networks",
 		String: func(data any) string { return strings.Join(data.(*networks).names, ", ") },
 	}
 	typ.Methods = []scripting.Function{
 		{
-			Name: "contains", Doc: "Reports whether one of the networks has the address.", Params: []scripting.Param{ip},
-			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it has.", Fails: true},
+			Name: "contains", Doc: "Reports whether one of the networks contains the address.", Params: []scripting.Param{ip},
+			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether one of the networks contains the address.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				i, err := a[0].(*networks).find(a[1].(string))
 				return i >= 0, err
 			},
 			Examples: examples(list("10.0.0.0/8", "fd00::/8"), ex(true, "10.1.2.3"), ex(false, "11.1.2.3"), ex(true, "fd00::1"),
-				scripting.FunctionExample{Args: []scripting.Value{"ten"}, Err: `cannot use "ten" as address`}),
+				scripting.FunctionExample{Args: []scripting.Value{"ten"}, Err: `cannot use "ten" as an address`}),
 		},
 		{
-			Name: "find", Doc: "Finds the smallest network that has the address.", Params: []scripting.Param{ip},
-			Result: scripting.Result{Kind: scripting.KindString, Doc: "The network as it was given, nothing when none has it.", Optional: true, Fails: true},
+			Name: "find", Doc: "Finds the smallest network that contains the address.", Params: []scripting.Param{ip},
+			Result: scripting.Result{Kind: scripting.KindString, Doc: "The network in the form in which it was given, or nothing if no network contains the address.", Optional: true, Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*networks)
 				i, err := n.find(a[1].(string))
@@ -53,23 +53,23 @@ func netModule() *scripting.Module {
 	}
 	return &scripting.Module{
 		Name:  "net",
-		Doc:   "IP addresses and networks, as text. An IPv4 address in IPv6 form (::ffff:10.0.0.1) is taken for the IPv4 address, and a zone (%eth0) is left out.",
+		Doc:   "IP addresses and networks, as strings. An IPv4 address in IPv6 form (::ffff:10.0.0.1) is treated as the IPv4 address. A zone (%eth0) is ignored.",
 		Types: []*scripting.ObjectType{typ},
 		Funcs: []scripting.Function{
 			{
-				Name: "networks", Doc: "Makes a table of networks. Make it outside the hooks.",
-				Params: []scripting.Param{{Name: "cidrs", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The networks, such as 10.0.0.0/8; an address alone is a network of one. At most 100,000."}},
-				Result: scripting.Result{Kind: scripting.KindObject, Type: typ, Doc: "The table.", Fails: true},
+				Name: "networks", Doc: "Builds a set of networks. Build it outside the hooks.",
+				Params: []scripting.Param{{Name: "cidrs", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The networks, such as 10.0.0.0/8; a single address is a network of one address. At most 100,000."}},
+				Result: scripting.Result{Kind: scripting.KindObject, Type: typ, Doc: "The set of networks.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return newNetworks(typ, a[0].(*scripting.List)) },
 				Examples: []scripting.FunctionExample{
 					ex("10.0.0.0/8, ::1", list("10.0.0.0/8", "::1")),
-					{Args: []scripting.Value{list("10.0.0.0/33")}, Err: `cannot use "10.0.0.0/33" as network`},
+					{Args: []scripting.Value{list("10.0.0.0/33")}, Err: `cannot use "10.0.0.0/33" as a network`},
 				},
 			},
 			{
-				Name: "contains", Doc: "Reports whether a network has an address. For many networks or addresses, make a table with networks.",
+				Name: "contains", Doc: "Reports whether a network contains an address. For many networks or addresses, build a set with networks.",
 				Params: []scripting.Param{text("cidr", "The network, such as 10.0.0.0/8."), ip},
-				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it has.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the network contains the address.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					p, err := parseNetwork(a[0].(string))
 					if err != nil {
@@ -81,7 +81,7 @@ func netModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(true, "192.168.0.0/16", "192.168.3.4"), ex(false, "192.168.0.0/16", "fd00::1")},
 			},
 			{
-				Name: "parse_ip", Doc: "Checks an address and gives it the form in which it is compared: short, in lower case, IPv4 as such.",
+				Name: "parse_ip", Doc: "Validates an address and returns its canonical form: short, in lower case, IPv4 in dotted form.",
 				Params: []scripting.Param{ip},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The address.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -97,8 +97,8 @@ func netModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "version", Doc: "Tells IPv4 from IPv6.", Params: []scripting.Param{ip},
-				Result: scripting.Result{Kind: scripting.KindInt, Doc: "4 or 6, nothing for what is no address.", Optional: true},
+				Name: "version", Doc: "Returns the IP version of an address.", Params: []scripting.Param{ip},
+				Result: scripting.Result{Kind: scripting.KindInt, Doc: "4 or 6, or nothing if the string is not an address.", Optional: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					switch addr, err := parseAddress(a[0].(string)); {
 					case err != nil:
@@ -111,7 +111,7 @@ func netModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(int64(4), "10.0.0.1"), ex(int64(6), "::1"), ex(nil, "localhost")},
 			},
 			{
-				Name: "kind", Doc: "Says what kind an address is.", Params: []scripting.Param{ip},
+				Name: "kind", Doc: "Returns the type of an address.", Params: []scripting.Param{ip},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: `"unspecified", "loopback", "private", "link_local", "multicast" or "global".`, Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					addr, err := parseAddress(a[0].(string))
@@ -123,10 +123,10 @@ func netModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex("private", "10.0.0.1"), ex("loopback", "::1"), ex("link_local", "169.254.169.254"), ex("global", "8.8.8.8")},
 			},
 			{
-				Name: "mask", Doc: "Cuts an address down to its network, such as to keep no addresses of people.",
+				Name: "mask", Doc: "Truncates an address to its network, for example to anonymize addresses of users.",
 				Params: []scripting.Param{ip,
-					{Name: "bits4", Kind: scripting.KindInt, Doc: "How many bits of an IPv4 address stay, 0 to 32."},
-					{Name: "bits6", Kind: scripting.KindInt, Optional: true, Doc: "How many bits of an IPv6 address stay, 0 to 128; by default bits4 and 24 more."}},
+					{Name: "bits4", Kind: scripting.KindInt, Doc: "The number of bits of an IPv4 address to keep, 0 to 32."},
+					{Name: "bits6", Kind: scripting.KindInt, Optional: true, Doc: "The number of bits of an IPv6 address to keep, 0 to 128; by default bits4 plus 24."}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The network, such as 192.0.2.0/24.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return mask(a[0].(string), a[1].(int64), a[2]) },
 				Examples: []scripting.FunctionExample{
@@ -135,10 +135,10 @@ func netModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "split_host_port", Doc: "Takes host:port apart; an IPv6 address is in brackets.", Params: []scripting.Param{text("s", "The text.")},
-				Result: scripting.Result{Kind: scripting.KindMap, Doc: "Its parts.", Fails: true, Fields: []scripting.Param{
+				Name: "split_host_port", Doc: "Splits host:port. An IPv6 address must be in brackets.", Params: []scripting.Param{text("s", "The text.")},
+				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The parts.", Fails: true, Fields: []scripting.Param{
 					{Name: "host", Kind: scripting.KindString, Doc: "The name or address, without brackets."},
-					{Name: "port", Kind: scripting.KindInt, Optional: true, Doc: "The port, where there is one."},
+					{Name: "port", Kind: scripting.KindInt, Optional: true, Doc: "The port, if there is one."},
 				}},
 				Fn: func(a []scripting.Value) (scripting.Value, error) { return splitHostPort(a[0].(string)) },
 				Examples: []scripting.FunctionExample{
@@ -147,7 +147,7 @@ func netModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "join_host_port", Doc: "Puts host and port together, an IPv6 address in brackets.",
+				Name: "join_host_port", Doc: "Joins a host and a port. An IPv6 address is put in brackets.",
 				Params: []scripting.Param{text("host", "The name or address."), {Name: "port", Kind: scripting.KindInt, Doc: "The port, 0 to 65535."}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "host:port.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -168,7 +168,7 @@ func netModule() *scripting.Module {
 func parseAddress(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
-		return a, fmt.Errorf("cannot use %q as address: %s", truncate(s, 60, "…"), reason(err))
+		return a, fmt.Errorf("cannot use %q as an address: %s", truncate(s, 60, "…"), reason(err))
 	}
 	return a.Unmap().WithZone(""), nil
 }
@@ -179,7 +179,7 @@ func reason(err error) string {
 	if _, why, ok := strings.Cut(msg, `"): `); ok {
 		return why
 	}
-	return "it is none"
+	return "it is not a valid one"
 }
 
 func parseNetwork(s string) (netip.Prefix, error) {
@@ -192,11 +192,11 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		return p, fmt.Errorf("cannot use %q as network: %s", truncate(s, 60, "…"), reason(err))
+		return p, fmt.Errorf("cannot use %q as a network: %s", truncate(s, 60, "…"), reason(err))
 	}
 	if a := p.Addr(); a.Is4In6() {
 		if p.Bits() < 96 {
-			return p, fmt.Errorf("cannot use %q as network: of an IPv4 address it has more than the address", truncate(s, 60, "…"))
+			return p, fmt.Errorf("cannot use %q as a network: the prefix is too short for an IPv4 address in IPv6 form", truncate(s, 60, "…"))
 		}
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
 	}
@@ -205,7 +205,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 
 func newNetworks(typ *scripting.ObjectType, cidrs *scripting.List) (scripting.Value, error) {
 	if len(cidrs.Items) > maxParts {
-		return nil, fmt.Errorf("cannot make a table of more than %d networks", maxParts)
+		return nil, fmt.Errorf("cannot build a set of more than %d networks", maxParts)
 	}
 	n := &networks{entries: make(map[netip.Prefix]int, len(cidrs.Items))}
 	for i, c := range cidrs.Items {
@@ -285,7 +285,7 @@ func mask(ip string, bits int64, bits6 scripting.Value) (scripting.Value, error)
 		}
 	}
 	if bits < 0 || bits > int64(a.BitLen()) {
-		return nil, fmt.Errorf("cannot keep %d bits of %s: it has %d", bits, a, a.BitLen())
+		return nil, fmt.Errorf("cannot keep %d bits of %s: it has only %d", bits, a, a.BitLen())
 	}
 	p, err := a.Prefix(int(bits))
 	if err != nil {

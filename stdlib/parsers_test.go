@@ -49,8 +49,8 @@ func TestCSV(t *testing.T) {
 	fails("csv.decode", "more than 500000 fields", strings.Repeat(",,,,\n", 100_001))
 	fails("csv.decode", `has no key "seperator"`, "a", mapOf("seperator", ";"))
 	fails("csv.encode", "row 1: it is a map: name the fields", list(mapOf("a", "b")))
-	fails("csv.encode", "row 2: it has 1 fields, the header 2", list(list("a", "b"), list("a")), mapOf("header", list("x", "y")))
-	fails("csv.encode", "row 1: it is no list and no map", list("a"))
+	fails("csv.encode", "row 2: it has 1 fields, but the header has 2", list(list("a", "b"), list("a")), mapOf("header", list("x", "y")))
+	fails("csv.encode", "row 1: it is neither a list nor a map", list("a"))
 	fails("csv.encode", "row 2: it has no fields", list(list("a"), list()))
 	fails("csv.encode", "the header: it has no fields", list(), mapOf("header", list()))
 	if got := must(t, "csv.encode", list(list("a"), list(""), list("b"))); got != "a\n\"\"\nb\n" {
@@ -83,10 +83,10 @@ func TestNet(t *testing.T) {
 	fails := failing(t)
 	long := strings.Repeat("1", 1<<20)
 	for _, fn := range []string{"net.parse_ip", "net.kind"} {
-		fails(fn, "as address", long)
+		fails(fn, "as an address", long)
 	}
-	fails("net.contains", "as network: prefix length out of range", "10.0.0.0/33", "10.0.0.1")
-	fails("net.contains", "has more than the address", "::ffff:10.0.0.0/8", "10.0.0.1")
+	fails("net.contains", "as a network: prefix length out of range", "10.0.0.0/33", "10.0.0.1")
+	fails("net.contains", "prefix is too short", "::ffff:10.0.0.0/8", "10.0.0.1")
 	fails("net.mask", "cannot keep 129 bits", "::1", int64(24), int64(129))
 	fails("net.split_host_port", "too many colons", "a:b:c:80]")
 	fails("net.split_host_port", "port 99999", "a:99999")
@@ -124,7 +124,7 @@ func TestSemver(t *testing.T) {
 	fails := failing(t)
 	fails("semver.parse", "as version", strings.Repeat("1", 1000))
 	fails("semver.parse", "out of range", "1.2.18446744073709551615")
-	fails("semver.satisfies", "at most 1024", "1.0.0", strings.Repeat(">1 ", 1000))
+	fails("semver.satisfies", "the limit is 1024", "1.0.0", strings.Repeat(">1 ", 1000))
 
 	// https://semver.org/#spec-item-11
 	order := []string{"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "2.0.0", "2.1.0", "2.1.1"}

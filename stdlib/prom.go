@@ -33,10 +33,10 @@ func promModule() *scripting.Module {
 		Funcs: []scripting.Function{
 			{
 				Name:   "parse",
-				Doc:    "Parses an exposition, by the parser of Prometheus: OpenMetrics when it ends with # EOF, the classic format otherwise. At most 8 MiB and 100,000 samples.",
+				Doc:    "Parses metrics in the OpenMetrics format if the text ends with # EOF, and in the classic Prometheus format otherwise. It uses the parser of Prometheus. At most 8 MiB and 100,000 samples.",
 				Params: []scripting.Param{text("s", "The text.")},
 				Result: scripting.Result{Kind: scripting.KindList, Fails: true,
-					Doc: "The samples, in their order: name, labels, value, time (Unix ms, if the text has it), type, help and unit (if said), exemplar (labels, value, time)."},
+					Doc: "The samples, in their order: name, labels, value, time (Unix ms, if given), type, help and unit (if given), exemplar (labels, value, time)."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) { return parseExposition(a[0].(string)) },
 				Examples: []scripting.FunctionExample{
 					ex(list(up()), in),
@@ -46,14 +46,14 @@ func promModule() *scripting.Module {
 			},
 			{
 				Name:   "format",
-				Doc:    "Writes samples in the classic format, families together, each with its metadata.",
-				Params: []scripting.Param{{Name: "samples", Kind: scripting.KindList, Doc: "Samples as parse returns them; name and value are needed. Exemplars are left out, which the format has no place for."}},
+				Doc:    "Writes samples in the classic format, grouped by metric family, each with its metadata.",
+				Params: []scripting.Param{{Name: "samples", Kind: scripting.KindList, Doc: "The samples, in the format of parse; name and value are required. Exemplars are omitted because the format does not support them."}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The text.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return formatExposition(a[0].(*scripting.List)) },
 				Examples: []scripting.FunctionExample{
 					ex(in, list(up())),
 					ex("a{b=\"c\\\"d\"} 0.5 1500\n", list(mapOf("name", "a", "labels", mapOf("b", `c"d`), "value", 0.5, "time", int64(1500)))),
-					{Args: []scripting.Value{list(mapOf("name", "a"))}, Err: "no value"},
+					{Args: []scripting.Value{list(mapOf("name", "a"))}, Err: "its value is missing"},
 					{Args: []scripting.Value{list(mapOf("name", "a b", "value", 1.0))}, Err: "cannot use name"},
 				},
 			},
@@ -218,7 +218,7 @@ func formatSample(m *scripting.Map) (line string, fam family, err error) {
 		return "", fam, err
 	}
 	if !model.LegacyValidation.IsValidMetricName(name) {
-		return "", fam, fmt.Errorf("cannot use name %q: the format has letters, digits, : and _", truncate(name, 60, "…"))
+		return "", fam, fmt.Errorf("cannot use name %q: a name consists of letters, digits, : and _", truncate(name, 60, "…"))
 	}
 	fam.name = name
 	switch fam.typ {
@@ -230,7 +230,7 @@ func formatSample(m *scripting.Map) (line string, fam family, err error) {
 		fam.typ = "untyped"
 	}
 	if fam.typ != "" && !slices.Contains(metricTypes, fam.typ) {
-		return "", fam, fmt.Errorf("cannot use type %q: the format has %s", truncate(fam.typ, 40, "…"), strings.Join(metricTypes, ", "))
+		return "", fam, fmt.Errorf("cannot use type %q: the valid types are %s", truncate(fam.typ, 40, "…"), strings.Join(metricTypes, ", "))
 	}
 	var b strings.Builder
 	b.WriteString(name)
@@ -246,7 +246,7 @@ func formatSample(m *scripting.Map) (line string, fam family, err error) {
 	case float64:
 		b.WriteString(" " + formatValue(v))
 	default:
-		return "", fam, errors.New("it has no value that is a number")
+		return "", fam, errors.New("its value is missing or not a number")
 	}
 	switch t, _ := m.Get("time"); t := t.(type) {
 	case nil:
@@ -280,7 +280,7 @@ func writeLabels(b *strings.Builder, v scripting.Value) error {
 	keys := slices.Sorted(slices.Values(m.Keys()))
 	for i, k := range keys {
 		if !model.LegacyValidation.IsValidLabelName(k) {
-			return fmt.Errorf("cannot use label name %q: the format has letters, digits and _", truncate(k, 60, "…"))
+			return fmt.Errorf("cannot use label name %q: a label name consists of letters, digits and _", truncate(k, 60, "…"))
 		}
 		v, _ := m.Get(k)
 		s, err := plainText(v)

@@ -31,7 +31,7 @@ func reModule() *scripting.Module {
 	patterns := regex.NewCache(patternBytes)
 	typ := &scripting.ObjectType{
 		Name:   "re.Pattern",
-		Doc:    "A compiled pattern. Compile outside the hooks: the methods then cost no look-up.",
+		Doc:    "A compiled pattern. Compile it outside the hooks: its methods then need no look-up.",
 		New:    "compile",
 		String: func(data any) string { return data.(*regex.Regexp).String() },
 	}
@@ -40,7 +40,7 @@ func reModule() *scripting.Module {
 	ops := []scripting.Function{
 		{
 			Name:   "match",
-			Doc:    "Reports whether the pattern matches somewhere in the text. Anchor it with ^ and $ to match all of it.",
+			Doc:    "Reports whether the pattern matches anywhere in the text. Anchor it with ^ and $ to match the whole text.",
 			Params: []scripting.Param{text("s", "The text.")},
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches.", Fails: true},
 			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
@@ -52,9 +52,9 @@ func reModule() *scripting.Module {
 		},
 		{
 			Name:   "find",
-			Doc:    "Returns the first match: the matched text, then its groups; a group that took no part is an empty text.",
+			Doc:    "Returns the first match: the matched text, followed by its groups. A group that did not participate in the match is an empty string.",
 			Params: []scripting.Param{text("s", "The text.")},
-			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true, Fails: true},
+			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, or nothing if there is no match.", Optional: true, Fails: true},
 			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
 				s := a[1].(string)
 				m, err := a[0].(*regex.Regexp).FindSubmatchIndex(s, bounded(check))
@@ -69,12 +69,12 @@ func reModule() *scripting.Module {
 		},
 		{
 			Name: "replace",
-			Doc:  "Replaces every match. In the replacement $1 or ${name} is a group, $0 the match, $$ a dollar sign.",
+			Doc:  "Replaces every match. In the replacement, $1 or ${name} is a group, $0 is the whole match, and $$ is a dollar sign.",
 			Params: []scripting.Param{
 				text("s", "The text."),
-				{Name: "with", Kind: scripting.KindString, Doc: "The replacement, or a function of the match and its groups that returns it, or nil to leave the match as it is.",
+				{Name: "with", Kind: scripting.KindString, Doc: "The replacement, or a function that receives the match and its groups and returns the replacement, or nil to leave the match unchanged.",
 					Or: []scripting.Param{{Kind: scripting.KindFunction, Call: &scripting.Function{
-						Params: []scripting.Param{text("match", "The match."), {Name: "groups", Kind: scripting.KindList, Doc: "Its groups; one that took no part is an empty text."}},
+						Params: []scripting.Param{text("match", "The match."), {Name: "groups", Kind: scripting.KindList, Doc: "Its groups; a group that did not participate in the match is an empty string."}},
 						Result: scripting.Result{Kind: scripting.KindString, Optional: true},
 					}}}},
 			},
@@ -106,7 +106,7 @@ func reModule() *scripting.Module {
 			Doc:  "Splits the text at every match.",
 			Params: []scripting.Param{
 				text("s", "The text."),
-				{Name: "max", Kind: scripting.KindInt, Doc: "At most so many parts; the last one is the rest.", Optional: true},
+				{Name: "max", Kind: scripting.KindInt, Doc: "The maximum number of parts; the last part contains the rest.", Optional: true},
 			},
 			Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
 			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
@@ -125,7 +125,7 @@ func reModule() *scripting.Module {
 
 	m := &scripting.Module{
 		Name:  "re",
-		Doc:   "Regular expressions (RE2: no backreferences, no lookaround, no pattern that hangs). Compiled patterns are remembered.",
+		Doc:   "Regular expressions (RE2: no backreferences or lookaround; matching takes linear time). Compiled patterns are cached.",
 		Types: []*scripting.ObjectType{typ},
 	}
 	m.Funcs = append(m.Funcs, scripting.Function{
@@ -150,7 +150,7 @@ func reModule() *scripting.Module {
 	}
 	m.Funcs = append(m.Funcs, scripting.Function{
 		Name:     "quote",
-		Doc:      "Returns a pattern that matches exactly the text.",
+		Doc:      "Returns a pattern that matches exactly this text.",
 		Params:   []scripting.Param{text("s", "The text.")},
 		Result:   scripting.Result{Kind: scripting.KindString, Doc: "The pattern."},
 		Fn:       func(a []scripting.Value) (scripting.Value, error) { return regexp.QuoteMeta(a[0].(string)), nil },
@@ -185,7 +185,7 @@ func withPattern(op scripting.Function, compiled func(scripting.Value) (*regex.R
 // compile compiles a pattern by what knows some already.
 func compile(src string, by func(string) (*regex.Regexp, error)) (*regex.Regexp, error) {
 	if len(src) > maxPattern {
-		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: at most %d", len(src), maxPattern)
+		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: the limit is %d", len(src), maxPattern)
 	}
 	re, err := by(src)
 	if err != nil {
@@ -231,7 +231,7 @@ func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte,
 	case string:
 		return append(dst, v...), nil
 	}
-	return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "must return a text, or nothing to leave the match as it is"}
+	return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "must return a string, or nothing to leave the match unchanged"}
 }
 
 // groups returns the groups of a match; one that took no part is "".

@@ -13,20 +13,20 @@ import (
 func semverModule() *scripting.Module {
 	constraints := newCache[*semver.Constraints](1000)
 	version := func(name string) scripting.Param {
-		return text(name, "The version. A v before it is left out, and what is missing of 1.2 is 0.")
+		return text(name, "The version. A leading v is ignored, and missing parts, as in 1.2, are 0.")
 	}
 	return &scripting.Module{
 		Name: "semver",
 		Doc:  "Semantic versions: 1.2.3, 1.2.3-rc.1, 1.2.3+build.",
 		Funcs: []scripting.Function{
 			{
-				Name: "parse", Doc: "Takes a version apart.", Params: []scripting.Param{version("s")},
-				Result: scripting.Result{Kind: scripting.KindMap, Doc: "Its parts.", Fails: true, Fields: []scripting.Param{
-					{Name: "major", Kind: scripting.KindInt, Doc: "The first number."},
-					{Name: "minor", Kind: scripting.KindInt, Doc: "The second number."},
-					{Name: "patch", Kind: scripting.KindInt, Doc: "The third number."},
-					{Name: "prerelease", Kind: scripting.KindString, Doc: `What is behind a dash, such as rc.1; "" for none.`},
-					{Name: "build", Kind: scripting.KindString, Doc: `What is behind a plus sign; "" for none.`},
+				Name: "parse", Doc: "Splits a version into its parts.", Params: []scripting.Param{version("s")},
+				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The parts.", Fails: true, Fields: []scripting.Param{
+					{Name: "major", Kind: scripting.KindInt, Doc: "The major version."},
+					{Name: "minor", Kind: scripting.KindInt, Doc: "The minor version."},
+					{Name: "patch", Kind: scripting.KindInt, Doc: "The patch version."},
+					{Name: "prerelease", Kind: scripting.KindString, Doc: `The prerelease, such as rc.1; "" if there is none.`},
+					{Name: "build", Kind: scripting.KindString, Doc: `The build metadata; "" if there is none.`},
 				}},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					v, err := parseVersion(a[0].(string))
@@ -42,9 +42,9 @@ func semverModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "compare", Doc: "Compares two versions; a prerelease comes before its release, the build does not matter.",
+				Name: "compare", Doc: "Compares two versions. A prerelease precedes its release; build metadata is ignored.",
 				Params: []scripting.Param{version("a"), version("b")},
-				Result: scripting.Result{Kind: scripting.KindInt, Doc: "-1 when a comes before b, 1 when after, 0 when neither.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindInt, Doc: "-1 if a precedes b, 1 if a follows b, 0 if they are equal.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					x, err := parseVersion(a[0].(string))
 					if err != nil {
@@ -59,9 +59,9 @@ func semverModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(int64(-1), "1.9.0", "1.10.0"), ex(int64(-1), "1.0.0-rc.1", "1.0.0"), ex(int64(0), "v1.2", "1.2.0+b")},
 			},
 			{
-				Name: "satisfies", Doc: "Reports whether a version is in a range. A prerelease is so only in a range that names one.",
-				Params: []scripting.Param{version("v"), text("range", "Comparisons such as >=1.2 <2.0, ~1.2, ^1.2, 1.x and 1.2 - 1.4; || is or. At most 1 KiB.")},
-				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is.", Fails: true},
+				Name: "satisfies", Doc: "Reports whether a version is in a range. A prerelease is in a range only if the range names a prerelease.",
+				Params: []scripting.Param{version("v"), text("range", "Comparisons such as >=1.2 <2.0, ~1.2, ^1.2, 1.x and 1.2 - 1.4; || means or. At most 1 KiB.")},
+				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the version is in the range.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					v, err := parseVersion(a[0].(string))
 					if err != nil {
@@ -76,8 +76,8 @@ func semverModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "valid", Doc: "Reports whether a text is a whole semantic version, without a v before it.", Params: []scripting.Param{text("s", "The text.")},
-				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is."},
+				Name: "valid", Doc: "Reports whether a string is a complete semantic version, without a leading v.", Params: []scripting.Param{text("s", "The text.")},
+				Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is a semantic version."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					_, err := semver.StrictNewVersion(a[0].(string))
 					return err == nil, nil
@@ -101,11 +101,11 @@ func parseVersion(s string) (*semver.Version, error) {
 
 func parseRange(s string) (*semver.Constraints, error) {
 	if len(s) > 1<<10 {
-		return nil, fmt.Errorf("cannot use a range of %d bytes: at most 1024", len(s))
+		return nil, fmt.Errorf("cannot use a range of %d bytes: the limit is 1024", len(s))
 	}
 	c, err := semver.NewConstraint(s)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use %q as range: it is no list of comparisons such as >=1.2 <2.0, ~1.2, ^1.2, 1.x", truncate(s, 60, "…"))
+		return nil, fmt.Errorf("cannot use %q as range: write comparisons such as >=1.2 <2.0, ~1.2, ^1.2, 1.x", truncate(s, 60, "…"))
 	}
 	return c, nil
 }

@@ -167,7 +167,7 @@ func TestRe(t *testing.T) {
 			t.Errorf("%s: got error %v, want %q", fn, err, want)
 		}
 	}
-	fails("re.compile", "at most 8192", strings.Repeat("a", 9000))
+	fails("re.compile", "the limit is 8192", strings.Repeat("a", 9000))
 	fails("re.compile", `cannot compile pattern "(?=x)": invalid or unsupported Perl syntax`, "(?=x)")
 	for _, fn := range []string{"re.match", "re.find", "re.split"} {
 		fails(fn, "at most 4185 bytes", "(a?){1000}b", strings.Repeat("a", 1<<20))
@@ -234,7 +234,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	fails("json.decode", "cannot decode JSON: invalid character", `{a:1}`)
 	fails("json.decode", "invalid character", `[1,]`)
 	fails("json.decode", "invalid character", `[1 2]`)
-	fails("json.decode", "there is something after the value", `1]`)
+	fails("json.decode", "unexpected data after the value", `1]`)
 	fails("json.decode", "number 1e999 is out of range", `1e999`)
 	fails("json.decode", "more than 100 levels", strings.Repeat("[", 101)+strings.Repeat("]", 101))
 	fails("json.decode", "more than 100 levels", strings.Repeat("[", 1_000_000))
@@ -252,7 +252,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		wide.Items = append(wide.Items, &scripting.List{Items: []scripting.Value{int64(1)}})
 	}
 	fails("json.encode", "longer than 8388608 bytes", wide, strings.Repeat(" ", 16))
-	fails("json.encode", "indent is up to 16 blanks", wide, "x")
+	fails("json.encode", "indent must have at most 16 spaces", wide, "x")
 	re, _ := call(t, "re.compile", "a")
 	fails("json.encode", "a re.Pattern has no JSON form", re)
 }

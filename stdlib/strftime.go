@@ -115,7 +115,7 @@ func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 	}
 	name, offset := t.Zone()
 	if l := t.Location(); l != loc && l != time.UTC && offset == 0 && !slices.Contains([]string{"", "UTC", "GMT"}, name) {
-		return time.Time{}, fmt.Errorf("the offset of the zone %s is unknown; use %%z or the argument zone", name)
+		return time.Time{}, fmt.Errorf("the UTC offset of the time zone %s is unknown; use %%z or the argument zone", name)
 	}
 	if t.Day() <= 4 && !week && !dayExists(s, layout) {
 		return time.Time{}, errors.New("the day is out of range")

@@ -16,10 +16,10 @@ func textModule() *scripting.Module {
 	s := text("s", "The text.")
 	result := scripting.Result{Kind: scripting.KindString, Doc: "The text."}
 	fails := scripting.Result{Kind: scripting.KindString, Doc: "The text.", Fails: true}
-	truth := scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is so."}
+	truth := scripting.Result{Kind: scripting.KindBool, Doc: "Whether the condition holds."}
 	cutset := scripting.Param{Name: "chars", Kind: scripting.KindString, Doc: "The characters to remove; white space by default.", Optional: true}
-	width := scripting.Param{Name: "width", Kind: scripting.KindInt, Doc: "Characters that the result has at least."}
-	fill := scripting.Param{Name: "fill", Kind: scripting.KindString, Doc: "What to fill with, a space by default.", Optional: true}
+	width := scripting.Param{Name: "width", Kind: scripting.KindInt, Doc: "The minimum number of characters of the result."}
+	fill := scripting.Param{Name: "fill", Kind: scripting.KindString, Doc: "The character to fill with; a space by default.", Optional: true}
 	// of makes a function of one string and one more.
 	of := func(name, doc string, other scripting.Param, res scripting.Result, fn func(s, other string) scripting.Value, es ...scripting.FunctionExample) scripting.Function {
 		return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{s, other}, Result: res, Examples: es,
@@ -49,24 +49,24 @@ func textModule() *scripting.Module {
 	}
 	return &scripting.Module{
 		Name: "text",
-		Doc:  "Text without patterns. A character is a Unicode code point. Results are at most 8 MiB.",
+		Doc:  "String functions without patterns. A character is a Unicode code point. Results are at most 8 MiB.",
 		Funcs: []scripting.Function{
-			of("trim", "Removes characters at both ends.", cutset, result, trim(strings.TrimFunc),
+			of("trim", "Removes characters from both ends.", cutset, result, trim(strings.TrimFunc),
 				ex("a b", "  a b\n"), ex("a", "--a-", "-")),
-			of("trim_left", "Removes characters at the beginning.", cutset, result, trim(strings.TrimLeftFunc), ex("a ", "  a ")),
-			of("trim_right", "Removes characters at the end.", cutset, result, trim(strings.TrimRightFunc), ex(" a", " a  ")),
-			of("trim_prefix", "Removes a prefix, once.", text("prefix", "What to remove."), result,
+			of("trim_left", "Removes characters from the beginning.", cutset, result, trim(strings.TrimLeftFunc), ex("a ", "  a ")),
+			of("trim_right", "Removes characters from the end.", cutset, result, trim(strings.TrimRightFunc), ex(" a", " a  ")),
+			of("trim_prefix", "Removes a prefix, at most once.", text("prefix", "The prefix to remove."), result,
 				func(s, p string) scripting.Value { return strings.TrimPrefix(s, p) }, ex("users", "/users", "/"), ex("users", "users", "/")),
-			of("trim_suffix", "Removes a suffix, once.", text("suffix", "What to remove."), result,
+			of("trim_suffix", "Removes a suffix, at most once.", text("suffix", "The suffix to remove."), result,
 				func(s, p string) scripting.Value { return strings.TrimSuffix(s, p) }, ex("http_requests", "http_requests_total", "_total")),
-			of("starts_with", "Says whether the text begins with another.", text("prefix", "What it may begin with."), truth,
+			of("starts_with", "Reports whether the text begins with a prefix.", text("prefix", "The prefix."), truth,
 				func(s, p string) scripting.Value { return strings.HasPrefix(s, p) }, ex(true, "go_goroutines", "go_"), ex(false, "up", "go_")),
-			of("ends_with", "Says whether the text ends with another.", text("suffix", "What it may end with."), truth,
+			of("ends_with", "Reports whether the text ends with a suffix.", text("suffix", "The suffix."), truth,
 				func(s, p string) scripting.Value { return strings.HasSuffix(s, p) }, ex(true, "requests_total", "_total")),
-			of("contains", "Says whether another is a part of the text.", text("part", "What may be in it."), truth,
+			of("contains", "Reports whether the text contains another string.", text("part", "The string to search for."), truth,
 				func(s, p string) scripting.Value { return strings.Contains(s, p) }, ex(true, "GET /users", "/users"), ex(false, "a.b", "a%.b")),
-			of("count", "Counts how often another is in the text, without overlaps.", text("part", "What to count; not empty."),
-				scripting.Result{Kind: scripting.KindInt, Doc: "How often."},
+			of("count", "Counts the non-overlapping occurrences of a string in the text.", text("part", "The string to count; it must not be empty."),
+				scripting.Result{Kind: scripting.KindInt, Doc: "The number of occurrences."},
 				func(s, p string) scripting.Value {
 					if p == "" {
 						return int64(0)
@@ -75,9 +75,9 @@ func textModule() *scripting.Module {
 				}, ex(int64(2), "/a/b", "/")),
 			{
 				Name: "split",
-				Doc:  "Splits at a separator. Empty parts stay.",
-				Params: []scripting.Param{s, text("separator", "What stands between the parts; not empty."),
-					{Name: "max", Kind: scripting.KindInt, Doc: "The most parts; the last one has the rest.", Optional: true}},
+				Doc:  "Splits the text at a separator. Empty parts are kept.",
+				Params: []scripting.Param{s, text("separator", "The separator; it must not be empty."),
+					{Name: "max", Kind: scripting.KindInt, Doc: "The maximum number of parts; the last part contains the rest.", Optional: true}},
 				Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return splitText(a[0].(string), a[1].(string), a[2])
@@ -88,7 +88,7 @@ func textModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "fields", Doc: "Splits at white space. There are no empty parts.", Params: []scripting.Param{s},
+				Name: "fields", Doc: "Splits the text at white space. Empty parts are removed.", Params: []scripting.Param{s},
 				Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return parts(strings.Fields(a[0].(string)))
@@ -96,20 +96,20 @@ func textModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(list("a", "b"), " a \t b\n"), ex(list(), " ")},
 			},
 			{
-				Name: "replace", Doc: "Replaces a text by another, everywhere.",
-				Params: []scripting.Param{s, text("from", "What to replace; not empty."), text("to", "What to put there.")},
+				Name: "replace", Doc: "Replaces all occurrences of a string.",
+				Params: []scripting.Param{s, text("from", "The string to replace; it must not be empty."), text("to", "The replacement.")},
 				Result: fails,
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return replaceText(a[0].(string), a[1].(string), a[2].(string))
 				},
 				Examples: []scripting.FunctionExample{ex("a_b_c", "a.b.c", ".", "_"), {Args: []scripting.Value{"a", "", "b"}, Err: "empty text"}},
 			},
-			pad("pad_left", "Fills at the beginning.", func(s, fill string) string { return fill + s }, ex("007", "7", int64(3), "0"), ex("abc", "abc", int64(2))),
-			pad("pad_right", "Fills at the end.", func(s, fill string) string { return s + fill }, ex("a  ", "a", int64(3))),
+			pad("pad_left", "Pads the text at the beginning.", func(s, fill string) string { return fill + s }, ex("007", "7", int64(3), "0"), ex("abc", "abc", int64(2))),
+			pad("pad_right", "Pads the text at the end.", func(s, fill string) string { return s + fill }, ex("a  ", "a", int64(3))),
 			{
-				Name: "truncate", Doc: "Cuts a text to a number of characters.",
-				Params: []scripting.Param{s, {Name: "max", Kind: scripting.KindInt, Doc: "The most characters, those of suffix among them."},
-					{Name: "suffix", Kind: scripting.KindString, Doc: "What a text that was cut ends with; nothing by default.", Optional: true}},
+				Name: "truncate", Doc: "Truncates the text to a number of characters.",
+				Params: []scripting.Param{s, {Name: "max", Kind: scripting.KindInt, Doc: "The maximum number of characters, including the suffix."},
+					{Name: "suffix", Kind: scripting.KindString, Doc: "A suffix for truncated text; nothing by default.", Optional: true}},
 				Result: result,
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					suffix, _ := a[2].(string)
@@ -118,7 +118,7 @@ func textModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex("äb", "äbc", int64(2)), ex("ab…", "abcdef", int64(3), "…"), ex("ab", "ab", int64(3), "…")},
 			},
 			{
-				Name: "length", Doc: "Counts characters, where # of Lua counts bytes.", Params: []scripting.Param{s},
+				Name: "length", Doc: "Counts characters; # in Lua counts bytes.", Params: []scripting.Param{s},
 				Result: scripting.Result{Kind: scripting.KindInt, Doc: "The number of characters."},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return int64(utf8.RuneCountInString(a[0].(string))), nil
@@ -126,43 +126,43 @@ func textModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(int64(3), "añb")},
 			},
 			{
-				Name: "lower", Doc: "Lower case, of all of Unicode.", Params: []scripting.Param{s}, Result: result,
+				Name: "lower", Doc: "Converts the text to lower case; supports all of Unicode.", Params: []scripting.Param{s}, Result: result,
 				Fn:       func(a []scripting.Value) (scripting.Value, error) { return strings.ToLower(a[0].(string)), nil },
 				Examples: []scripting.FunctionExample{ex("äb", "ÄB")},
 			},
 			{
-				Name: "upper", Doc: "Upper case, of all of Unicode.", Params: []scripting.Param{s}, Result: result,
+				Name: "upper", Doc: "Converts the text to upper case; supports all of Unicode.", Params: []scripting.Param{s}, Result: result,
 				Fn:       func(a []scripting.Value) (scripting.Value, error) { return strings.ToUpper(a[0].(string)), nil },
 				Examples: []scripting.FunctionExample{ex("ÄB", "äb")},
 			},
 			{
-				Name: "template", Doc: "Puts values into a text: {name} is the value of name, {{ is a brace. A value that is missing is an error.",
-				Params: []scripting.Param{text("template", "The text with names in braces."), {Name: "values", Kind: scripting.KindMap, Doc: "The values: text, numbers, booleans."}},
+				Name: "template", Doc: "Inserts values into a template: {name} is replaced with the value of name, and {{ with a brace. A missing value is an error.",
+				Params: []scripting.Param{text("template", "The template, with names in braces."), {Name: "values", Kind: scripting.KindMap, Doc: "The values: strings, numbers or booleans."}},
 				Result: fails,
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return fillTemplate(a[0].(string), a[1].(*scripting.Map))
 				},
 				Examples: []scripting.FunctionExample{
 					ex("GET /users took 0.5 s {}", "{method} {path} took {seconds} s {{}", mapOf("method", "GET", "path", "/users", "seconds", 0.5)),
-					{Args: []scripting.Value{"{a}", mapOf()}, Err: "no value"},
-					{Args: []scripting.Value{"{a", mapOf("a", "b")}, Err: "without its end"},
+					{Args: []scripting.Value{"{a}", mapOf()}, Err: "no value with that name"},
+					{Args: []scripting.Value{"{a", mapOf("a", "b")}, Err: "is not closed"},
 				},
 			},
 			{
-				Name: "label_name", Doc: "Makes a text a label name: what is no letter, digit or underscore becomes an underscore.",
+				Name: "label_name", Doc: "Converts text to a label name: each character other than a letter, a digit or an underscore becomes an underscore.",
 				Params: []scripting.Param{s}, Result: result,
 				Fn:       func(a []scripting.Value) (scripting.Value, error) { return nameOf(a[0].(string), false), nil },
 				Examples: []scripting.FunctionExample{ex("app_kubernetes_io_name", "app.kubernetes.io/name"), ex("_1st", "1st"), ex("_", "")},
 			},
 			{
-				Name: "metric_name", Doc: "Makes a text a metric name, as label_name does; colons stay.",
+				Name: "metric_name", Doc: "Converts text to a metric name, like label_name, but keeps colons.",
 				Params: []scripting.Param{s}, Result: result,
 				Fn:       func(a []scripting.Value) (scripting.Value, error) { return nameOf(a[0].(string), true), nil },
 				Examples: []scripting.FunctionExample{ex("queue_depth:sum", "queue.depth:sum")},
 			},
 			{
-				Name: "valid", Doc: "Replaces bytes that are not UTF-8, which no endpoint takes.",
-				Params: []scripting.Param{s, {Name: "with", Kind: scripting.KindString, Doc: "What to put there, U+FFFD by default.", Optional: true}},
+				Name: "valid", Doc: "Replaces invalid UTF-8, which endpoints reject.",
+				Params: []scripting.Param{s, {Name: "with", Kind: scripting.KindString, Doc: "The replacement, U+FFFD by default.", Optional: true}},
 				Result: fails,
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					with, ok := a[1].(string)
@@ -266,11 +266,11 @@ func fillTemplate(t string, values *scripting.Map) (scripting.Value, error) {
 		}
 		name, rest, ok := strings.Cut(t, "}")
 		if !ok {
-			return nil, fmt.Errorf("cannot fill in %q: there is a { without its end", "{"+truncate(t, 40, "…"))
+			return nil, fmt.Errorf("cannot fill in %q: the { is not closed", "{"+truncate(t, 40, "…"))
 		}
 		v, ok := values.Get(name)
 		if !ok {
-			return nil, fmt.Errorf("cannot fill in {%s}: there is no value of that name", truncate(name, 40, "…"))
+			return nil, fmt.Errorf("cannot fill in {%s}: there is no value with that name", truncate(name, 40, "…"))
 		}
 		s, err := plainText(v)
 		if err != nil {
@@ -298,7 +298,7 @@ func plainText(v scripting.Value) (string, error) {
 	if v == scripting.Null {
 		return "", nil
 	}
-	return "", errors.New("it is not text, a number or a boolean")
+	return "", errors.New("it is not a string, a number or a boolean")
 }
 
 func nameOf(s string, colons bool) string {

@@ -43,16 +43,16 @@ func timeModule() *scripting.Module {
 	}
 	zoneParam := scripting.Param{
 		Name: "zone", Kind: scripting.KindString, Optional: true,
-		Doc: "A time zone such as Europe/Berlin, for times that do not say theirs; UTC by default.",
+		Doc: "A time zone such as Europe/Berlin, for times without a time zone; UTC by default.",
 	}
 	const ms = 1700000000123 // 2023-11-14T22:13:20.123Z
 	return &scripting.Module{
 		Name: "time",
-		Doc:  "Times as Unix milliseconds, durations as seconds. The clock itself is ctx.now.",
+		Doc:  "Times in Unix milliseconds and durations in seconds. For the current time, use ctx.now.",
 		Funcs: []scripting.Function{
 			{
 				Name:   "parse",
-				Doc:    "Parses a time. Fractions of a millisecond are cut off.",
+				Doc:    "Parses a time. Fractions of a millisecond are truncated.",
 				Params: []scripting.Param{text("s", "The time."), layout, zoneParam},
 				Result: scripting.Result{Kind: scripting.KindInt, Doc: "Unix milliseconds.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -125,7 +125,7 @@ func timeModule() *scripting.Module {
 func loadZone(name string) (*time.Location, error) {
 	// "Local" and "" would ask the host; file system paths are refused by time.
 	if name == "Local" || name == "" {
-		return nil, fmt.Errorf("cannot use time zone %q: name one, such as UTC or Europe/Berlin", name)
+		return nil, fmt.Errorf("cannot use time zone %q: write a name such as UTC or Europe/Berlin", name)
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func layoutOf(v scripting.Value) (string, error) {
 	}
 	l := v.(string)
 	if len(l) > maxLayout {
-		return "", fmt.Errorf("cannot use a layout of %d bytes: at most %d", len(l), maxLayout)
+		return "", fmt.Errorf("cannot use a layout of %d bytes: the limit is %d", len(l), maxLayout)
 	}
 	if named, ok := layouts[l]; ok {
 		return named, nil
@@ -185,7 +185,7 @@ func parseUnix(s, unit string) (scripting.Value, error) {
 	shifted := (fraction + "000")[:digits]
 	ms, err := strconv.ParseInt(whole+shifted, 10, 64)
 	if err != nil || strings.Trim(fraction, "0123456789") != "" || whole == "" || whole == "-" {
-		return nil, fmt.Errorf("cannot parse time %q: it is no number of %s", s, map[string]string{"unix": "seconds", "unix_ms": "milliseconds"}[unit])
+		return nil, fmt.Errorf("cannot parse time %q: it is not a number of %s", s, map[string]string{"unix": "seconds", "unix_ms": "milliseconds"}[unit])
 	}
 	return ms, nil
 }
@@ -221,7 +221,7 @@ func parseDuration(s string) (scripting.Value, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {
 		if d, err = longDuration(s); err != nil {
-			return nil, fmt.Errorf("cannot parse duration %q: it is no duration such as 1h30m", s)
+			return nil, fmt.Errorf("cannot parse duration %q: write a duration such as 1h30m", s)
 		}
 	}
 	return d.Seconds(), nil

@@ -82,14 +82,14 @@ func TestTimeParse(t *testing.T) {
 	fails("2023x", "%Y", `unparsed string "x"`)
 	fails("2023", "%Q", `unknown conversion "%Q"`)
 	fails("2023", "%Y%", "the layout ends with an incomplete conversion")
-	fails("10 CEST", "%H %Z", "the offset of the zone CEST is unknown")
+	fails("10 CEST", "%H %Z", "the UTC offset of the time zone CEST is unknown")
 	fails("10 +1", "%H %z", `cannot parse "%z"`)
 	fails("Mai 1", "%b %d", `cannot parse "%b"`)
-	fails("1.2.3", "unix", "no number of seconds")
-	fails("", "unix_ms", "no number of milliseconds")
-	fails("99999999999999999999", "unix", "no number of seconds")
+	fails("1.2.3", "unix", "not a number of seconds")
+	fails("", "unix_ms", "not a number of milliseconds")
+	fails("99999999999999999999", "unix", "not a number of seconds")
 	fails(strings.Repeat("1", 300), "unix", "longer than 256 bytes")
-	fails("1", strings.Repeat("1", 300), "at most 256")
+	fails("1", strings.Repeat("1", 300), "the limit is 256")
 
 	for _, zone := range []string{"Local", "", "../../etc/passwd", "/etc/localtime"} {
 		if _, err := call(t, "time.parse", "2023-11-14", "date", zone); err == nil || !strings.Contains(err.Error(), "cannot use time zone") {

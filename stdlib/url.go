@@ -14,23 +14,23 @@ import (
 func urlModule() *scripting.Module {
 	s := text("s", "The URL.")
 	parts := []scripting.Param{
-		{Name: "scheme", Kind: scripting.KindString, Optional: true, Doc: "In lower case, such as https."},
+		{Name: "scheme", Kind: scripting.KindString, Optional: true, Doc: "The scheme in lower case, such as https."},
 		{Name: "user", Kind: scripting.KindString, Optional: true, Doc: "The user."},
 		{Name: "password", Kind: scripting.KindString, Optional: true, Doc: "The password."},
-		{Name: "host", Kind: scripting.KindString, Optional: true, Doc: "The name or address, without brackets and port."},
-		{Name: "port", Kind: scripting.KindInt, Optional: true, Doc: "The port, where there is one."},
+		{Name: "host", Kind: scripting.KindString, Optional: true, Doc: "The name or address, without brackets or port."},
+		{Name: "port", Kind: scripting.KindInt, Optional: true, Doc: "The port, if there is one."},
 		{Name: "path", Kind: scripting.KindString, Optional: true, Doc: "The path, with escapes decoded."},
-		{Name: "query", Kind: scripting.KindString, Optional: true, Doc: "What is behind the question mark, as it is: see decode_query."},
-		{Name: "fragment", Kind: scripting.KindString, Optional: true, Doc: "What is behind #, with escapes decoded."},
+		{Name: "query", Kind: scripting.KindString, Optional: true, Doc: "The query, without the question mark and not decoded: see decode_query."},
+		{Name: "fragment", Kind: scripting.KindString, Optional: true, Doc: "The fragment, without # and with escapes decoded."},
 	}
 	return &scripting.Module{
 		Name: "url",
-		Doc:  "URLs and what is in them.",
+		Doc:  "URLs and their parts.",
 		Funcs: []scripting.Function{
 			{
-				Name: "parse", Doc: "Takes a URL apart. Parts that it has not are missing, but for the path, which may be empty.",
+				Name: "parse", Doc: "Splits a URL into its parts. Missing parts are omitted, except the path, which may be empty.",
 				Params: []scripting.Param{s},
-				Result: scripting.Result{Kind: scripting.KindMap, Doc: "Its parts.", Fields: parts, Fails: true},
+				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The parts.", Fields: parts, Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return parseURL(a[0].(string)) },
 				Examples: []scripting.FunctionExample{
 					ex(mapOf("scheme", "https", "host", "api.example.org", "port", int64(8443), "path", "/users/ä", "query", "page=2", "fragment", "top"),
@@ -41,8 +41,8 @@ func urlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "format", Doc: "Puts a URL together.",
-				Params: []scripting.Param{{Name: "parts", Kind: scripting.KindMap, Doc: "Its parts, as parse returns them.", Fields: parts}},
+				Name: "format", Doc: "Builds a URL from its parts.",
+				Params: []scripting.Param{{Name: "parts", Kind: scripting.KindMap, Doc: "The parts, in the format of parse.", Fields: parts}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The URL.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return formatURL(a[0].(*scripting.Map)) },
 				Examples: []scripting.FunctionExample{
@@ -51,8 +51,8 @@ func urlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "join", Doc: "Finds out what a reference means on a page: a link, a Location header.",
-				Params: []scripting.Param{text("base", "The URL of the page."), text("reference", "The reference: a path, a query, a whole URL.")},
+				Name: "join", Doc: "Resolves a reference, such as a link or a Location header, against a base URL.",
+				Params: []scripting.Param{text("base", "The base URL."), text("reference", "The reference: a path, a query or a complete URL.")},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The URL.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return joinURL(a[0].(string), a[1].(string)) },
 				Examples: []scripting.FunctionExample{
@@ -62,7 +62,7 @@ func urlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "escape", Doc: "Escapes text for use as one part of a path or as a value of a query: all but letters, digits and - _ . ~.",
+				Name: "escape", Doc: "Escapes text for use as one path segment or as a query value: all characters except letters, digits and - _ . ~.",
 				Params: []scripting.Param{text("s", "The text.")},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The escaped text.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -75,9 +75,9 @@ func urlModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex("a%2Fb%20c%26d", "a/b c&d"), ex("-_.~", "-_.~")},
 			},
 			{
-				Name: "unescape", Doc: "Decodes the escapes in a text. A plus sign stays one: decode_query is for queries.",
+				Name: "unescape", Doc: "Decodes the escapes in a text. A plus sign is kept: use decode_query for queries.",
 				Params: []scripting.Param{text("s", "The text.")},
-				Result: scripting.Result{Kind: scripting.KindString, Doc: "The text without escapes.", Fails: true},
+				Result: scripting.Result{Kind: scripting.KindString, Doc: "The decoded text.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					s, err := url.PathUnescape(a[0].(string))
 					if err != nil {
@@ -91,8 +91,8 @@ func urlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "decode_query", Doc: "Takes a query apart. Of a name that is there several times the first counts: see decode_query_lists.",
-				Params: []scripting.Param{text("s", "The query, without question mark.")},
+				Name: "decode_query", Doc: "Decodes a query. For a repeated name, the first value is used: see decode_query_lists.",
+				Params: []scripting.Param{text("s", "The query, without the question mark.")},
 				Result: scripting.Result{Kind: scripting.KindMap, Doc: "The values by name, in their order.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					m := scripting.NewMap()
@@ -109,9 +109,9 @@ func urlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "decode_query_lists", Doc: "Takes a query apart, with all values of each name.",
-				Params: []scripting.Param{text("s", "The query, without question mark.")},
-				Result: scripting.Result{Kind: scripting.KindMap, Doc: "A list of values by name, in their order.", Fails: true},
+				Name: "decode_query_lists", Doc: "Decodes a query and returns all values of each name.",
+				Params: []scripting.Param{text("s", "The query, without the question mark.")},
+				Result: scripting.Result{Kind: scripting.KindMap, Doc: "A list of values for each name, in their order.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					m := scripting.NewMap()
 					err := eachQuery(a[0].(string), func(name, value string) {
@@ -127,9 +127,9 @@ func urlModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{ex(mapOf("page", list("2", "3"), "q", list("a")), "page=2&q=a&page=3")},
 			},
 			{
-				Name: "encode_query", Doc: "Makes a query of values.",
-				Params: []scripting.Param{{Name: "values", Kind: scripting.KindMap, Doc: "Text, numbers and booleans, or lists of such, by name."}},
-				Result: scripting.Result{Kind: scripting.KindString, Doc: "The query, in the order of the names given.", Fails: true},
+				Name: "encode_query", Doc: "Encodes values as a query.",
+				Params: []scripting.Param{{Name: "values", Kind: scripting.KindMap, Doc: "Strings, numbers and booleans, or lists of these, by name."}},
+				Result: scripting.Result{Kind: scripting.KindString, Doc: "The query; the names keep their order.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return encodeQuery(a[0].(*scripting.Map)) },
 				Examples: []scripting.FunctionExample{
 					ex("q=a+%26+b&page=2&tag=x&tag=y", mapOf("q", "a & b", "page", int64(2), "tag", list("x", "y"))),

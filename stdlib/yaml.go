@@ -24,12 +24,12 @@ func yamlModule() *scripting.Module {
 	source := text("s", "The YAML text.")
 	return &scripting.Module{
 		Name: "yaml",
-		Doc: "YAML 1.2, and merge keys (<<). Nulls, empty lists, the order of keys and 64-bit integers stay. A time is text, and so are yes, no, on and off. " +
-			"At most 1 MiB, 100 levels and 500,000 values, those behind aliases counted each time.",
-		Consts: []scripting.Const{{Name: "null", Value: scripting.Null, Doc: "The null of YAML, the same as that of json."}},
+		Doc: "YAML 1.2 with merge keys (<<). Nulls, empty lists, the order of keys and 64-bit integers are kept. Times, yes, no, on and off are strings. " +
+			"At most 1 MiB, 100 levels and 500,000 values; values behind aliases are counted each time.",
+		Consts: []scripting.Const{{Name: "null", Value: scripting.Null, Doc: "The null of YAML, the same as the null of json."}},
 		Funcs: []scripting.Function{
 			{
-				Name: "decode", Doc: "Decodes a text of one document; an empty one is null. Keys are text. A key that is there twice is an error.",
+				Name: "decode", Doc: "Decodes a text with one document; an empty text is null. Keys are strings. Duplicate keys are an error.",
 				Params: []scripting.Param{source},
 				Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -42,12 +42,12 @@ func yamlModule() *scripting.Module {
 				Examples: []scripting.FunctionExample{
 					ex(mapOf("jobs", list("api", "web"), "port", int64(80), "tls", true, "country", "no", "ca", scripting.Null), "jobs: [api, web]\nport: 80\ntls: true\ncountry: no\nca:\n"),
 					ex(mapOf("a", mapOf("x", int64(1)), "b", mapOf("y", 0.5, "x", int64(1))), "a: &base {x: 1}\nb: {<<: *base, y: 0.5}"),
-					{Args: []scripting.Value{"a: 1\na: 2"}, Err: `line 2: key "a" is there twice`},
+					{Args: []scripting.Value{"a: 1\na: 2"}, Err: `line 2: duplicate key "a"`},
 					{Args: []scripting.Value{"a: 1\n---\nb: 2"}, Err: "more than one document"},
 				},
 			},
 			{
-				Name: "decode_all", Doc: "Decodes all documents of a text.",
+				Name: "decode_all", Doc: "Decodes all documents in a text.",
 				Params: []scripting.Param{source},
 				Result: scripting.Result{Kind: scripting.KindList, Doc: "The values.", Fails: true},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -63,7 +63,7 @@ func yamlModule() *scripting.Module {
 				},
 			},
 			{
-				Name: "encode", Doc: "Encodes a value as one document. Keys keep their order; functions are errors.",
+				Name: "encode", Doc: "Encodes a value as one document. The order of keys is kept. Functions are errors.",
 				Params: []scripting.Param{{Name: "v", Kind: scripting.KindAny, Doc: "The value."}},
 				Result: scripting.Result{Kind: scripting.KindString, Doc: "The YAML text, with a line feed at its end.", Fails: true},
 				Fn:     func(a []scripting.Value) (scripting.Value, error) { return encodeYAML(a[0]) },
@@ -132,7 +132,7 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (scripting.Value, error) {
 	switch n.Kind {
 	case yaml.AliasNode:
 		if r.open[n.Alias] {
-			return nil, fmt.Errorf("line %d: alias *%s is inside of what it stands for", n.Line, n.Value)
+			return nil, fmt.Errorf("line %d: alias *%s refers to a value that contains it", n.Line, n.Value)
 		}
 		return r.value(n.Alias, depth)
 	case yaml.SequenceNode:
@@ -154,7 +154,7 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (scripting.Value, error) {
 
 func expect(n *yaml.Node, tag string) error {
 	if got := n.ShortTag(); got != tag {
-		return fmt.Errorf("line %d: cannot use the tag %s: it has no meaning here", n.Line, truncate(got, 40, "…"))
+		return fmt.Errorf("line %d: cannot use the tag %s: it is not supported here", n.Line, truncate(got, 40, "…"))
 	}
 	return nil
 }
@@ -195,10 +195,10 @@ func (r *yamlReader) entries(m *scripting.Map, n *yaml.Node, depth int) error {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: a key must be a text, a number or another single value", k.Line)
+			return fmt.Errorf("line %d: a key must be a string, a number or another scalar", k.Line)
 		}
 		if own[k.Value] {
-			return fmt.Errorf("line %d: key %q is there twice", k.Line, truncate(k.Value, 40, "…"))
+			return fmt.Errorf("line %d: duplicate key %q", k.Line, truncate(k.Value, 40, "…"))
 		}
 		own[k.Value] = true
 		v, err := r.value(n.Content[i+1], depth+1)
@@ -233,7 +233,7 @@ func (r *yamlReader) merge(m *scripting.Map, n *yaml.Node, depth int) error {
 		case f.Kind != yaml.MappingNode:
 			return fmt.Errorf("line %d: << takes a mapping or a list of mappings", f.Line)
 		case r.open[f]:
-			return fmt.Errorf("line %d: << is inside of what it stands for", f.Line)
+			return fmt.Errorf("line %d: << refers to a mapping that contains it", f.Line)
 		case depth == maxDepth:
 			return fmt.Errorf("line %d: there are more than %d levels", f.Line, maxDepth)
 		}
@@ -250,7 +250,7 @@ func (r *yamlReader) merge(m *scripting.Map, n *yaml.Node, depth int) error {
 // scalar returns a single value.
 func scalar(n *yaml.Node) (scripting.Value, error) {
 	wrong := func() (scripting.Value, error) {
-		return nil, fmt.Errorf("line %d: %q is no %s", n.Line, truncate(n.Value, 40, "…"), n.ShortTag())
+		return nil, fmt.Errorf("line %d: %q is not a valid %s", n.Line, truncate(n.Value, 40, "…"), n.ShortTag())
 	}
 	switch n.ShortTag() {
 	case "!!null":

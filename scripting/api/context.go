@@ -9,14 +9,14 @@ import (
 // scripting.Host.Context; here are those that the language binds, as they
 // handle records.
 func (t *Table) context() {
-	t.Arguments.Doc = "The arguments of the block, as args of the definition declares them."
+	t.Arguments.Doc = "The arguments of the block, as declared by args in the definition."
 	args := object("args", t.Arguments, t.Arguments.Doc)
 
-	t.Context.Doc = "What a hook has beside its data."
+	t.Context.Doc = "The context of a hook: arguments, state and the functions of the host."
 	t.Context.Fields = []scripting.Param{args, object("log", t.Log, "Writes to weir's log.")}
 	t.Context.Methods = []scripting.Function{
 		{
-			Name: "emit", Doc: "Sends a record more: a copy of one, or a table. A series that is emitted ends when a record of it is emitted with stale set: a copy of a stale record is one.",
+			Name: "emit", Doc: "Emits an additional record: a copy of a record, or a table. To end an emitted series, emit a record of it with stale set, such as a copy of a stale record.",
 			Params: []scripting.Param{{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record.",
 				Or: t.emitted(object("", t.Copy, ""), object("", t.Record, ""))}},
 			Uses: []scripting.Use{newUse(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`,
@@ -24,10 +24,10 @@ func (t *Table) context() {
 		},
 	}
 	t.Context.Methods = append(t.Context.Methods, scripting.Function{
-		Name: "route", Doc: "Sends a record of the batch to an output instead of forward_to, as it is when the hook returns; what is said of a record last holds. A copy or a table is sent there beside what is in the batch. The marker that ends a series goes wherever its records went.",
+		Name: "route", Doc: "Sends a record of the batch to an output instead of forward_to, in the state it has when the hook returns. If ctx.route is called several times for a record, the last call applies. A copy or a table is sent to the output in addition to the batch. The staleness marker of a series is sent to every output that received its records.",
 		Params: []scripting.Param{
-			text("output", "The name of an output, one of outputs of the definition."),
-			{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record, or its number as rows gives it.",
+			text("output", "The name of an output that the definition lists in outputs."),
+			{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record, or its number as returned by rows.",
 				Or: t.emitted(object("", t.Record, ""), object("", t.Copy, ""), integerParam("", ""))},
 		},
 		Uses: []scripting.Use{
@@ -63,14 +63,14 @@ export default defineTransform({
 	})
 	t.host(t.Context, host.Context())
 
-	t.Remembered.Doc = "ctx of the hooks whose answer is remembered: it has what cannot change the answer later."
+	t.Remembered.Doc = "The context of hooks whose result is cached. It contains only values that cannot change the result later."
 	t.Remembered.Fields = []scripting.Param{args}
 
-	t.Log.Doc = "Writes a line to weir's log, with the component and the line of the script. Lines beyond 100 a second are counted and left out."
+	t.Log.Doc = "Writes a line to weir's log, with the component and the line of the script. At most 100 lines a second are written; further lines are counted and dropped."
 	for _, level := range []string{"debug", "info", "warn", "error"} {
 		t.Log.Methods = append(t.Log.Methods, scripting.Function{
 			Name: level, Doc: "Logs at level " + level + ".",
-			Params: []scripting.Param{text("message", "The message."), {Name: "fields", Kind: scripting.KindMap, Optional: true, Doc: "Names and values that go with it."}},
+			Params: []scripting.Param{text("message", "The message."), {Name: "fields", Kind: scripting.KindMap, Optional: true, Doc: "Names and values to log with the message."}},
 			Uses: []scripting.Use{{
 				Lua:    `ctx.log.` + level + `("seen", { records = #batch })`,
 				JS:     `ctx.log.` + level + `("seen", { records: batch.length });`,
@@ -83,15 +83,15 @@ export default defineTransform({
 
 // Emitted are the keys of a table that is given to ctx.emit.
 func (t *Table) Emitted() []scripting.Param {
-	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: "Its labels."}
+	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: "The labels."}
 	value := labelValue("", "")
 	labels.Of = &value
 	labels.Or = []scripting.Param{object("", t.Labels, "")}
 	return []scripting.Param{
-		text("name", "The name of the metric."), optional(number("value", "The value; it may only be left out of a stale record.")),
-		labels, optional(integerParam("time", "Unix ms; the time of the batch's first record when it is left out.")),
+		text("name", "The name of the metric."), optional(number("value", "The value; required unless the record is stale.")),
+		labels, optional(integerParam("time", "The time in Unix milliseconds; by default the time of the first record of the batch.")),
 		optional(text("type", typeDoc)), optional(text("help", "The metric's help.")), optional(text("unit", "The metric's unit.")),
-		optional(flag("stale", "Whether it is the marker that ends the series.")),
+		optional(flag("stale", "Whether the record is the staleness marker that ends the series.")),
 	}
 }
 
@@ -102,9 +102,9 @@ func (t *Table) EmittedLine() []scripting.Param {
 		return scripting.Param{Name: name, Kind: scripting.KindMap, Optional: true, Doc: doc, Of: &value, Or: []scripting.Param{object("", of, "")}}
 	}
 	return []scripting.Param{
-		text("line", "The line."), texts("labels", "The labels of its stream.", t.Labels), texts("metadata", "Its structured metadata.", t.Metadata),
-		optional(integerParam("time", "Unix ms; the time of the batch's first record when it is left out.")),
-		optional(text("ts", "The time in Unix ns, as a text of digits.")),
+		text("line", "The line."), texts("labels", "The labels of the stream.", t.Labels), texts("metadata", "The structured metadata.", t.Metadata),
+		optional(integerParam("time", "The time in Unix milliseconds; by default the time of the first record of the batch.")),
+		optional(text("ts", "The time in Unix nanoseconds, as a string of digits.")),
 	}
 }
 

@@ -3,6 +3,6 @@ package api
 // labels is the type of record.labels and series.labels: any name can be read
 // and set, so it has no members of its own.
 func (t *Table) labels() {
-	t.Labels.Doc = "The labels without the name: read and set by name, gone over with pairs. A label that is not there is nil, and nil removes one. Numbers and booleans become text."
+	t.Labels.Doc = "The labels without the name. Read and set them by name, and iterate over them with pairs. A missing label is nil; setting a label to nil removes it. Numbers and booleans are converted to strings."
 	t.Labels.Fields = nil
 }

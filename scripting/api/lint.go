@@ -118,7 +118,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 	}
 	switch {
 	case t == r.Table.Series && slices.Contains(Members(r.Table.Record), key):
-		err = fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key)
+		err = fmt.Errorf("cannot read %s in series: the hook can read only labels because its result is cached; use metrics", key)
 	case t == r.Table.Remembered && slices.Contains(Members(r.spelt(r.Table.Context)), key):
 		err = r.Series("ctx." + key)
 	}

@@ -12,11 +12,11 @@ import (
 func (t *Table) logs() {
 	t.line()
 	t.groups()
-	t.Metadata.Doc = "The structured metadata of a line: read, set and gone over as labels are."
-	t.Stream.Doc = "What the hook stream decides about: labels and no line, as the answer is remembered for the stream. It ends with its hook."
+	t.Metadata.Doc = "The structured metadata of a line. Read, set and iterate over it like labels."
+	t.Stream.Doc = "A stream in the hook stream. It has labels but no line, because the result is cached for the stream. It is valid only while its hook runs."
 	t.Stream.Fields = []scripting.Param{settable(object("labels", t.Labels, "The labels. Setting it to a table replaces all of them."))}
 	t.Stream.Methods = []scripting.Function{{
-		Name: "drop", Doc: "Drops the stream: no line of it goes on.",
+		Name: "drop", Doc: "Drops the stream with all its lines.",
 		Op: does(operation.Free, dropSeries),
 		Uses: []scripting.Use{{
 			Hook: "stream", Lua: `if s.labels.env == "dev" then return s:drop() end`, JS: `if (s.labels.env === "dev") s.drop();`,
@@ -34,17 +34,17 @@ func logUse(lua, js, input, output string) scripting.Use {
 // line is the type of a batch's log records, and that of their copies.
 func (t *Table) line() {
 	fields := []scripting.Param{
-		settable(text("line", "The line: any bytes.")),
-		settable(object("labels", t.Labels, "The labels of its stream. Setting it to a table replaces all of them.")),
-		settable(object("metadata", t.Metadata, "Its structured metadata. Setting it to a table replaces all of it.")),
-		settable(integerParam("time", "Its time in Unix ms. Setting it to the ms in which it lies changes nothing.")),
-		settable(text("ts", "Its time in Unix ns, as a text of digits: a number cannot hold it.")),
+		settable(text("line", "The line; it may contain any bytes.")),
+		settable(object("labels", t.Labels, "The labels of the stream. Setting it to a table replaces all of them.")),
+		settable(object("metadata", t.Metadata, "The structured metadata. Setting it to a table replaces all of it.")),
+		settable(integerParam("time", "The time in Unix milliseconds. Setting it to the millisecond that contains the time changes nothing.")),
+		settable(text("ts", "The time in Unix nanoseconds, as a string of digits because a number cannot hold it.")),
 	}
-	t.Line.Doc = "One line of a batch. It ends with its hook; keep a copy() instead. What is not set goes on as it came, to the nanosecond."
+	t.Line.Doc = "One line of a batch. It is valid only while its hook runs; keep a copy() instead. Fields that the script does not set are forwarded unchanged, with nanosecond precision."
 	t.Line.Fields = fields
 	t.Line.Methods = []scripting.Function{
 		{
-			Name: "json", Doc: "What is at a path in the line, read as JSON: names and numbers of lists, with dots between. nil if there is nothing or null; an object or a list as JSON; a number that Lua would round as a text.",
+			Name: "json", Doc: "Returns the value at a path in the line, parsed as JSON. A path contains names and list indexes, separated by dots. The result is nil for null or a missing value, JSON text for an object or a list, and a string for a number that Lua would round.",
 			Params: []scripting.Param{text("path", `The path, such as "user.id".`)},
 			Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value."},
 			Op:     does(operation.Line, lineJSON),
@@ -53,18 +53,18 @@ func (t *Table) line() {
 				"{app=\"a\"} {\"user\":{\"id\":7}}\n", "{app=\"a\",user=\"7\"} {\"user\":{\"id\":7}}\n")},
 		},
 		{
-			Name: "contains", Doc: "Whether a text is in the line.",
-			Params: []scripting.Param{text("s", "The text.")},
-			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is."},
+			Name: "contains", Doc: "Reports whether the line contains a string.",
+			Params: []scripting.Param{text("s", "The string.")},
+			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the line contains it."},
 			Op:     does(operation.Line, lineContains),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"GET /health\") then r:drop() end\nend)",
 				"batch.each((r) => {\n  if (r.contains(\"GET /health\")) r.drop();\n});",
 				"{app=\"a\"} GET /health 200\n{app=\"a\"} GET / 200\n", "{app=\"a\"} GET / 200\n")},
 		},
 		{
-			Name: "match", Doc: "The groups of the first match of a regular expression (RE2), all of the match if it has no groups, nil if the line does not match.",
+			Name: "match", Doc: "Returns the groups of the first match of a regular expression (RE2), the whole match if the expression has no groups, or nil if the line does not match.",
 			Params: []scripting.Param{pattern()},
-			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "The groups, as so many results."},
+			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "The groups, as separate results."},
 			Op:     results(operation.Free, operation.IsMatch),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  local method, status = r:match [[^(\\w+) \\S+ (\\d+)$]]\n  r.labels.method, r.labels.status = method, status\nend)",
 				"batch.each((r) => {\n  const found = r.match(\"^(\\\\w+) \\\\S+ (\\\\d+)$\");\n  if (found) [r.labels.method, r.labels.status] = found;\n});",
@@ -77,7 +77,7 @@ func (t *Table) line() {
 				"batch.each((r) => {\n  if (r.line === \"\") r.drop();\n});", "{app=\"a\"} \"\"\n{app=\"a\"} x\n", "{app=\"a\"} x\n")},
 		},
 		{
-			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
+			Name: "copy", Doc: "Returns a copy that the script may keep, change and emit.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.LineCopy, Doc: "The copy."},
 			Op:     does(operation.OwnLine, copyLine),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"panic\") then\n    local alert = r:copy()\n    alert.labels.kind = \"alert\"\n    ctx.emit(alert)\n  end\nend)",
@@ -85,7 +85,7 @@ func (t *Table) line() {
 				"{app=\"a\"} panic: oops\n", "{app=\"a\"} panic: oops\n{app=\"a\",kind=\"alert\"} panic: oops\n")},
 		},
 	}
-	t.LineCopy.Doc = "What copy() of a log record returns: a record of the script's own, that may be kept. ctx.emit sends it."
+	t.LineCopy.Doc = "The result of copy() of a log record. The script owns it and may keep it. ctx.emit sends it."
 	t.LineCopy.Fields = fields
 }
 
@@ -113,15 +113,15 @@ func (t *Table) groups() {
 				"for (const [group] of batch.groupBy([\"line\"])) {\n  if (group.length > 2) group.drop();\n}", "{} x\n{} x\n{} x\n{} y\n", "{} y\n"),
 		},
 	} {
-		g.typ.Doc = "Records of a batch with the same values of the fields that group_by was given, in their order: #group is how many they were, group[i] is one. It ends with its hook."
+		g.typ.Doc = "The records of a batch that have the same values of the fields passed to group_by, in their original order. #group is their original number and group[i] is one of them. The group is valid only while its hook runs."
 		g.typ.Methods = []scripting.Function{
 			{
-				Name: "records", Doc: "An iterator over the records that are left.",
+				Name: "records", Doc: "Returns an iterator over the remaining records.",
 				Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", g.of, "The record.")}},
 				Op:     results(operation.Free, operation.RecordList),
 				Uses:   []scripting.Use{g.records},
 			},
-			{Name: "drop", Doc: "Drops all of them.", Op: does(operation.Free, operation.DropGroup), Uses: []scripting.Use{g.drop}},
+			{Name: "drop", Doc: "Drops all records of the group.", Op: does(operation.Free, operation.DropGroup), Uses: []scripting.Use{g.drop}},
 		}
 		g.typ.Len = func(any) int { panic("BUG: a group of the table has no records") }
 		g.typ.Index = func(any, int) scripting.Value { panic("BUG: a group of the table has no records") }
@@ -132,7 +132,7 @@ func (t *Table) groups() {
 // groupBy is group_by of a batch.
 func groupBy(cost operation.Cost, fields scripting.Param, of *scripting.ObjectType, example scripting.Use) scripting.Function {
 	return scripting.Function{
-		Name: "group_by", Doc: "An iterator over groups of records with the same values of some fields, and these values.",
+		Name: "group_by", Doc: "Returns an iterator over groups of records that have the same values of some fields, and these values.",
 		Params: []scripting.Param{fields},
 		Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("group", of, "The group."), rest(scripting.KindAny)}},
 		Op:     does(cost, operation.ListGroups),
@@ -141,7 +141,7 @@ func groupBy(cost operation.Cost, fields scripting.Param, of *scripting.ObjectTy
 }
 
 func pattern() scripting.Param {
-	p := text("pattern", "The regular expression, or what re.compile returned.")
+	p := text("pattern", "The regular expression, or the result of re.compile.")
 	p.Or = []scripting.Param{{Kind: scripting.KindObject}}
 	return p
 }
@@ -150,9 +150,9 @@ func pattern() scripting.Param {
 // first.
 func (t *Table) logBatch() {
 	const fieldDoc = "line, time, ts, labels.app or app, meta.trace_id, json.user.id, logfmt.level"
-	where := expression("where", expr.Bool, "An expression over line, labels, meta, time and args that is true or false. "+exprHelp)
+	where := expression("where", expr.Bool, "A Boolean expression over line, labels, meta, time and args. "+exprHelp)
 	fields := scripting.Param{
-		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "What fn gets: " + fieldDoc + "; 32 at most.",
+		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The fields to pass to fn: " + fieldDoc + "; at most 32.",
 	}
 	paths := func(doc string) scripting.Param {
 		p := fields
@@ -160,7 +160,7 @@ func (t *Table) logBatch() {
 		return p
 	}
 	answer := scripting.Result{Kind: scripting.KindBool, Optional: true, Doc: "false drops the record."}
-	t.Logs.Doc = "Log lines that came together. What is not touched goes on as it came. Operations are listed cheapest first. It ends with its hook."
+	t.Logs.Doc = "A batch of log lines. Records that the script does not change are forwarded unchanged. Operations are listed from cheapest to most expensive. The batch is valid only while its hook runs."
 	shared := map[string]scripting.Use{
 		"drop_label": logUse(`batch:drop_label("pod")`,
 			`batch.dropLabel("pod");`, "{app=\"a\",pod=\"a-1\"} x\n", "{app=\"a\"} x\n"),
@@ -187,7 +187,7 @@ func (t *Table) logBatch() {
 	}
 	t.Logs.Methods = []scripting.Function{
 		{
-			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each stream.",
+			Name: "drop_where", Doc: "Drops the records for which the expression is true. Subexpressions that read only labels are evaluated once per stream.",
 			Params: []scripting.Param{where},
 			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Window.DropWhere(c.Text(0)) }),
 			Uses: []scripting.Use{logUse(`batch:drop_where [[ labels.env == "dev" && line contains "debug" ]]`,
@@ -205,15 +205,15 @@ func (t *Table) logBatch() {
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("set_label", "drop_label", "keep_labels", "rename_label")...)
 	t.Logs.Methods = append(t.Logs.Methods,
 		scripting.Function{
-			Name: "promote", Doc: "Sets a label to a field of the record, where it has that.",
-			Params: []scripting.Param{text("field", "The field: json.level, logfmt.level or meta.level."), text("label", "The label's name.")},
+			Name: "promote", Doc: "Copies a field of each record to a label, if the record has the field.",
+			Params: []scripting.Param{text("field", "The field, such as json.level, logfmt.level or meta.level."), text("label", "The name of the label.")},
 			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Logs.Promote(c.Text(0), c.Text(1)) }),
 			Uses: []scripting.Use{logUse(`batch:promote("json.level", "level")`,
 				`batch.promote("json.level", "level");`,
 				"{app=\"a\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n", "{app=\"a\",level=\"warn\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n")},
 		},
 		scripting.Function{
-			Name: "set_line", Doc: "Sets lines to a template: a text with fields in braces. What a record does not have is an empty text; {{ and }} are braces.",
+			Name: "set_line", Doc: "Replaces each line with the result of a template: text with field names in braces. A missing field is replaced with an empty string; {{ and }} are literal braces.",
 			Params: []scripting.Param{text("template", "The template; fields are "+fieldDoc+".")},
 			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Logs.SetLineAll(c.Text(0)) }),
 			Uses: []scripting.Use{logUse(`batch:set_line("{app}: {json.msg}")`,
@@ -223,23 +223,23 @@ func (t *Table) logBatch() {
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("map_label")...)
 	t.Logs.Methods = append(t.Logs.Methods,
 		scripting.Function{
-			Name: "json", Doc: "Calls fn with what is at some paths in each line, read as JSON, and with the record behind it if it takes one more. An error undoes what was done to that record, as in each.",
-			Params: []scripting.Param{paths("Paths such as level or user.id; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
+			Name: "json", Doc: "Parses each line as JSON and calls fn with the values at the given paths. If fn has one more parameter, it also receives the record. If fn fails, its changes to that record are undone, as in each.",
+			Params: []scripting.Param{paths("Paths such as level or user.id; at most 32."), callback("fn", "The function; it receives the values in the given order.", answer, rest(scripting.KindAny))},
 			Op:     does(operation.Lines, operation.EachJSON),
 			Uses: []scripting.Use{logUse("batch:json({ \"level\", \"msg\" }, function(level, msg, r)\n  if level == \"debug\" then return false end\n  r.labels.level, r.line = level, msg\nend)",
 				"batch.json([\"level\", \"msg\"], (level, msg, r) => {\n  if (level === \"debug\") return false;\n  r.labels.level = level;\n  r.line = msg;\n});",
 				"{} {\"level\":\"debug\",\"msg\":\"a\"}\n{} {\"level\":\"warn\",\"msg\":\"b\"}\n", "{level=\"warn\"} b\n")},
 		},
 		scripting.Function{
-			Name: "logfmt", Doc: "As json, for lines in logfmt.",
-			Params: []scripting.Param{paths("Keys; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
+			Name: "logfmt", Doc: "Like json, for lines in logfmt.",
+			Params: []scripting.Param{paths("Keys; at most 32."), callback("fn", "The function; it receives the values in the given order.", answer, rest(scripting.KindAny))},
 			Op:     does(operation.Lines, operation.EachLogfmt),
 			Uses: []scripting.Use{logUse("batch:logfmt({ \"level\" }, function(level)\n  return level ~= \"debug\"\nend)",
 				`batch.logfmt(["level"], (level) => level !== "debug");`,
 				"{} level=debug a=1\n{} level=warn\n", "{} level=warn\n")},
 		},
 		scripting.Function{
-			Name: "match", Doc: "Calls fn for the lines that match a regular expression, with the groups of the first match, or all of it if there are no groups, and with the record behind them. Otherwise as json.",
+			Name: "match", Doc: "Calls fn for each line that matches a regular expression. fn receives the groups of the first match, or the whole match if the expression has no groups, followed by the record. Results and errors are handled as in json.",
 			Params: []scripting.Param{pattern(), callback("fn", "The function.", answer, rest(scripting.KindAny))},
 			Op:     results(operation.Lines, operation.EachMatch),
 			Uses: []scripting.Use{logUse("batch:match([[status=(\\d+)]], function(status, r)\n  r.labels.status = status\nend)",
@@ -247,16 +247,16 @@ func (t *Table) logBatch() {
 				"{} status=200\n{} other\n", "{status=\"200\"} status=200\n{} other\n")},
 		},
 		scripting.Function{
-			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields cross into the script.",
-			Params: []scripting.Param{fields, callback("fn", "The function; it gets the fields in their order.", scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
+			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields are passed to the script.",
+			Params: []scripting.Param{fields, callback("fn", "The function; it receives the fields in the given order.", scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
 			Op:     does(operation.Lines, operation.Filter),
 			Uses: []scripting.Use{logUse("batch:filter({ \"app\", \"json.level\" }, function(app, level)\n  return app == \"a\" or level ~= \"debug\"\nend)",
 				`batch.filter(["app", "json.level"], (app, level) => app === "a" || level !== "debug");`,
 				"{app=\"a\"} {\"level\":\"debug\"}\n{app=\"b\"} {\"level\":\"debug\"}\n", "{app=\"a\"} {\"level\":\"debug\"}\n")},
 		},
 		scripting.Function{
-			Name: "rows", Doc: "An iterator over the records' numbers and the named fields, for batch:set and batch:drop.",
-			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: " + fieldDoc + "; 32 at most."}},
+			Name: "rows", Doc: "Returns an iterator over the record numbers and the named fields, for use with batch:set and batch:drop.",
+			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "The fields to read: " + fieldDoc + "; at most 32."}},
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{integerParam("i", "The number."), rest(scripting.KindAny)}},
 			Op:     does(operation.Lines, operation.ListRows),
 			Uses: []scripting.Use{logUse("for i, line, trace in batch:rows(\"line\", \"json.trace\") do\n  if trace then batch:set(i, \"meta.trace\", trace) end\nend",
@@ -264,10 +264,10 @@ func (t *Table) logBatch() {
 				"{} {\"trace\":\"t1\"}\n", "{} {trace=\"t1\"} {\"trace\":\"t1\"}\n")},
 		},
 		scripting.Function{
-			Name: "set", Doc: "Sets a field of a record by its number: line, time, ts, a label by its name, or one of the metadata by meta.NAME.",
-			Params: []scripting.Param{integerParam("i", "The number of the record, as batch:rows gives it."),
+			Name: "set", Doc: "Sets a field of the record with a given number: line, time, ts, the name of a label, or meta.NAME for structured metadata.",
+			Params: []scripting.Param{integerParam("i", "The number of the record, as returned by batch:rows."),
 				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
-				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
+				{Name: "value", Kind: scripting.KindAny, Doc: "The value; nil removes a label."}},
 			Op: results(operation.Free, operation.SetValues),
 			Uses: []scripting.Use{logUse("for i, line in batch:rows(\"line\") do\n  batch:set(i, { line = line:upper(), level = \"info\" })\nend",
 				"for (const [i, line] of batch.rows(\"line\")) {\n  batch.set(i, { line: line.toUpperCase(), level: \"info\" });\n}", "{} hi\n", "{level=\"info\"} HI\n")},
@@ -276,14 +276,14 @@ func (t *Table) logBatch() {
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("drop")...)
 	t.Logs.Methods = append(t.Logs.Methods,
 		scripting.Function{
-			Name: "each", Doc: "Calls fn with one record at a time. An error in fn undoes what was done to that record, and script.on_error decides about it; the others go on.",
+			Name: "each", Doc: "Calls fn for each record. If fn fails, its changes to that record are undone and script.on_error decides what happens to the record; the remaining records are still processed.",
 			Params: []scripting.Param{callback("fn", "The function.", scripting.Result{}, object("record", t.Line, "The record."))},
 			Op:     results(operation.Free, operation.EachRecord),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  r.metadata.length = #r.line\n  r.line = r.line:sub(1, 3)\nend)",
 				"batch.each((r) => {\n  r.metadata.length = String(r.line.length);\n  r.line = r.line.slice(0, 3);\n});", "{} abcdef\n", "{} {length=\"6\"} abc\n")},
 		},
 		scripting.Function{
-			Name: "records", Doc: "An iterator over the records. An error costs the batch; see each.",
+			Name: "records", Doc: "Returns an iterator over the records. An error in the loop affects the whole batch; use each to limit it to one record.",
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Line, "The record.")}},
 			Op:     results(operation.Free, operation.RecordList),
 			Uses: []scripting.Use{logUse("for r in batch:records() do r.ts = \"1735689600000000001\" end",
@@ -293,7 +293,7 @@ func (t *Table) logBatch() {
 			"for (const [group, app] of batch.groupBy([\"app\"])) {\n  ctx.emit({ line: `${app}: ${group.length}`, labels: { kind: \"count\" } });\n  group.drop();\n}",
 			"{app=\"a\"} one\n{app=\"a\"} two\n", "{kind=\"count\"} a: 2\n")),
 		scripting.Function{
-			Name: "text", Doc: "The batch in text form.",
+			Name: "text", Doc: "Returns the batch as text.",
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
 			Op:     does(operation.BatchText, logsText),
 			Uses: []scripting.Use{{

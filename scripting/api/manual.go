@@ -205,9 +205,9 @@ func (e *Entry) returns(v words) string {
 	kind = v.doc(kind)
 	switch {
 	case r.Fails && v.js():
-		kind += " Throws an error."
+		kind += " Throws an error on failure."
 	case r.Fails:
-		kind += " On an error nil and the message."
+		kind += " On an error, it returns nil and the message."
 	}
 	return strings.TrimSpace(kind)
 }
@@ -276,8 +276,8 @@ func (e *Entry) examples(l Lang) (out []exampleText) {
 				b.WriteString("\n" + mark + "in a test:\n" + test)
 			}
 			if u.Input != "" {
-				b.WriteString("\n" + mark + "makes of\n" + indent(strings.TrimSpace(u.Input), mark+"  "))
-				b.WriteString("\n" + mark + "this:\n" + indent(strings.TrimSpace(u.Output), mark+"  "))
+				b.WriteString("\n" + mark + "input:\n" + indent(strings.TrimSpace(u.Input), mark+"  "))
+				b.WriteString("\n" + mark + "output:\n" + indent(strings.TrimSpace(u.Output), mark+"  "))
 			}
 			calls = append(calls, b.String())
 		}

@@ -9,22 +9,22 @@ const typeDoc = `The metric's type: "counter", "gauge", "histogram", "summary" a
 
 // record is the type of a batch's records, and that of their copies.
 func (t *Table) record() {
-	stale := settable(flag("stale", "Whether it is the marker that ends a series. It has no value then, and what changes values leaves it alone."))
+	stale := settable(flag("stale", "Whether the record is the staleness marker that ends a series. Such a record has no value, and operations that change values skip it."))
 	name := settable(text("name", "The name of the metric."))
 	labels := settable(object("labels", t.Labels, "The labels. Setting it to a table replaces all of them."))
-	time := settable(integerParam("time", "Its time in Unix ms."))
-	value := settable(number("value", "The value: NaN of a stale record, nil of a native histogram."))
+	time := settable(integerParam("time", "The time in Unix milliseconds."))
+	value := settable(number("value", "The value: NaN for a stale record, nil for a native histogram."))
 
 	more := []scripting.Param{
-		{Name: "histogram", Kind: scripting.KindMap, Doc: "The native histogram, to read: count, sum, schema, zero_count, zero_threshold and buckets, a list of lower, upper and count. nil of other records.",
-			Fields: []scripting.Param{number("count", "All observations."), number("sum", "Of them."), integerParam("schema", "The schema."), number("zero_count", "Observations near zero."),
-				number("zero_threshold", "How near."), {Name: "buckets", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{
-					number("lower", "The lower bound."), number("upper", "The upper bound."), number("count", "Observations in between.")}}, Doc: "The buckets that are not empty."}}},
-		{Name: "exemplars", Kind: scripting.KindList, Doc: "The exemplars, to read: tables of labels, value and time. nil for none.",
-			Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{{Name: "labels", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "Its labels."},
-				number("value", "Its value."), optional(integerParam("time", "Its time in Unix ms."))}}},
+		{Name: "histogram", Kind: scripting.KindMap, Doc: "The native histogram, read-only: count, sum, schema, zero_count, zero_threshold and buckets, a list of lower, upper and count. nil for any other record.",
+			Fields: []scripting.Param{number("count", "The number of observations."), number("sum", "The sum of the observations."), integerParam("schema", "The schema."), number("zero_count", "The number of observations in the zero bucket."),
+				number("zero_threshold", "The largest absolute value in the zero bucket."), {Name: "buckets", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{
+					number("lower", "The lower bound."), number("upper", "The upper bound."), number("count", "The number of observations in the bucket.")}}, Doc: "The buckets that are not empty."}}},
+		{Name: "exemplars", Kind: scripting.KindList, Doc: "The exemplars, read-only: tables of labels, value and time. nil if there are none.",
+			Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{{Name: "labels", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The labels."},
+				number("value", "The value."), optional(integerParam("time", "The time in Unix milliseconds."))}}},
 	}
-	t.Record.Doc = "One sample of a batch. It ends with its hook; keep a copy() instead. What is not set goes on as it came, bit for bit."
+	t.Record.Doc = "One sample of a batch. It is valid only while its hook runs; keep a copy() instead. Fields that the script does not set are forwarded unchanged, bit for bit."
 	t.Record.Fields = []scripting.Param{
 		name, text("type", typeDoc), value, labels, time, stale,
 		text("help", "The metric's help."), text("unit", "The metric's unit."),
@@ -38,7 +38,7 @@ func (t *Table) record() {
 				"batch.each((r) => {\n  if (r.value < 0) r.drop();\n});", "a -1\nb 1\n", "b 1\n")},
 		},
 		{
-			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
+			Name: "copy", Doc: "Returns a copy that the script may keep, change and emit.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Copy, Doc: "The copy."},
 			Op:     does(operation.Record, copyRecord),
 			Uses: []scripting.Use{newUse(
@@ -48,7 +48,7 @@ func (t *Table) record() {
 		},
 	}
 
-	t.Copy.Doc = "What copy() of a record returns: a record of the script's own, that may be kept. ctx.emit sends it."
+	t.Copy.Doc = "The result of copy() of a record. The script owns it and may keep it. ctx.emit sends it."
 	t.Copy.Fields = []scripting.Param{
 		name, settable(text("type", typeDoc)), value, labels, time, stale,
 		settable(text("help", "The metric's help.")), settable(text("unit", "The metric's unit.")),

@@ -7,16 +7,16 @@ import (
 
 // stateDocs are what the kinds of state are for.
 var stateDocs = map[state.Kind]string{
-	state.Counter: "Numbers by key, to count with.",
+	state.Counter: "Numbers by key, for counting.",
 	state.Map:     "Values by key.",
-	state.Set:     "Keys that are there or not, such as what has been seen.",
-	state.LRU:     "Values by key, of which the least recently used goes when it is full: a cache.",
-	state.Queue:   "Values in the order they came.",
+	state.Set:     "A set of keys, such as those already seen.",
+	state.LRU:     "Values by key, with least-recently-used eviction when it is full: a cache.",
+	state.Queue:   "Values in the order in which they were added.",
 }
 
 // state is weir.state.
 func (t *Table) state() *scripting.Module {
-	m := &scripting.Module{Name: "state", Doc: "Kinds of state, for the key state of a definition. All are bounded."}
+	m := &scripting.Module{Name: "state", Doc: "Kinds of state, for the key state of a definition. All kinds have a size limit."}
 	for _, kind := range scripting.StateKinds {
 		options := scripting.Param{Name: "options", Kind: scripting.KindMap, Optional: true, Doc: "Options."}
 		for _, o := range scripting.StateOptions {

@@ -65,7 +65,7 @@ var Get = sync.OnceValue(func() *Table {
 		Arguments:  &scripting.ObjectType{Name: "ctx.args"},
 		Log:        &scripting.ObjectType{Name: "ctx.log"},
 		State:      &scripting.ObjectType{Name: "state", Doc: "A kind of state, of weir.state."},
-		Definition: &scripting.ObjectType{Name: "definition", Doc: "What a script returns."},
+		Definition: &scripting.ObjectType{Name: "definition", Doc: "The result of a script."},
 		Argument:   &scripting.ObjectType{Name: "argument type", Doc: "A type of weir.arg."},
 		Request:    host.RequestType(),
 	}

@@ -8,7 +8,7 @@ func (t *Table) weir() {
 	t.Weir = &scripting.Module{
 		Name:   "weir",
 		Doc:    "Kinds of components, and the types of their arguments.",
-		Consts: []scripting.Const{{Name: "null", Doc: "The null of JSON, which is not the same as a missing value.", Value: scripting.Null}},
+		Consts: []scripting.Const{{Name: "null", Doc: "The null of JSON. It is not the same as a missing value.", Value: scripting.Null}},
 		Funcs:  t.kinds(),
 		Tables: []*scripting.Module{t.arg(), t.state()},
 		Types:  []*scripting.ObjectType{t.Definition, t.Argument, t.State},
@@ -41,33 +41,33 @@ func need(name, doc string, whole bool) scripting.Param {
 
 // argDocs are what the types of arguments are.
 var argDocs = map[scripting.ArgKind]string{
-	scripting.ArgString:   "A text.",
-	scripting.ArgInt:      "A whole number.",
+	scripting.ArgString:   "A string.",
+	scripting.ArgInt:      "An integer.",
 	scripting.ArgNumber:   "A number.",
 	scripting.ArgBool:     "true or false.",
-	scripting.ArgDuration: `A duration, "30s" in the block and a number of seconds in the script.`,
-	scripting.ArgSize:     `A size, "8MiB" in the block and a number of bytes in the script.`,
+	scripting.ArgDuration: `A duration: "30s" in the block, a number of seconds in the script.`,
+	scripting.ArgSize:     `A size: "8MiB" in the block, a number of bytes in the script.`,
 	scripting.ArgList:     "A list of elements of one type.",
-	scripting.ArgMap:      "A map of texts to values of one type.",
-	scripting.ArgEnum:     "One of several texts.",
-	scripting.ArgSecret:   "A secret: a value that prints as <secret> and that only host calls can use.",
-	scripting.ArgTargets:  "Targets, as discovery components export them: a list of maps of labels.",
+	scripting.ArgMap:      "A map of strings to values of one type.",
+	scripting.ArgEnum:     "One of several strings.",
+	scripting.ArgSecret:   "A secret: it prints as <secret>, and only host calls can use it.",
+	scripting.ArgTargets:  "Targets in the format of discovery components: a list of maps of labels.",
 	scripting.ArgRegexp:   "A regular expression (RE2), compiled when the config is read.",
-	scripting.ArgBlock:    "A block inside of the block, with arguments of its own.",
+	scripting.ArgBlock:    "A block inside the block, with its own arguments.",
 }
 
 // arg is weir.arg.
 func (t *Table) arg() *scripting.Module {
 	option := map[string]scripting.Param{
-		"default":  value("default", "Its value when the block does not say."),
-		"optional": optional(flag("optional", "It may be left out, and is nil then.")),
-		"doc":      optional(text("doc", "What it is for; the manual shows it.")),
-		"of":       optional(object("of", t.Argument, "The type of the elements; text if it is not said.")),
-		"values":   {Name: "values", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The texts it may be."},
-		"fields":   {Name: "fields", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindObject, Type: t.Argument}, Doc: "The arguments in the block, by name."},
-		"repeated": optional(flag("repeated", "There may be several blocks; the script gets a list.")),
+		"default":  value("default", "The value if the block does not set the argument."),
+		"optional": optional(flag("optional", "Whether the argument may be omitted; it is nil then.")),
+		"doc":      optional(text("doc", "A description for the manual.")),
+		"of":       optional(object("of", t.Argument, "The type of the elements; string by default.")),
+		"values":   {Name: "values", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The allowed strings."},
+		"fields":   {Name: "fields", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindObject, Type: t.Argument}, Doc: "The arguments of the block, by name."},
+		"repeated": optional(flag("repeated", "Whether the block may occur several times; the script receives a list.")),
 	}
-	m := &scripting.Module{Name: "arg", Doc: "Types of arguments. One without default and optional is required."}
+	m := &scripting.Module{Name: "arg", Doc: "Types of arguments. An argument without default or optional is required."}
 	for _, kind := range scripting.ArgKinds {
 		options := scripting.Param{Name: "options", Kind: scripting.KindMap, Doc: "Options.", Optional: kind != scripting.ArgEnum && kind != scripting.ArgBlock}
 		for _, name := range scripting.ArgOptions(kind) {

@@ -184,11 +184,11 @@ func (w *Access) read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !ok && !w.grants.AnyFile {
-		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: script.allow.read does not grant it", path)}
+		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: script.allow.read of the block does not grant it", path)}
 	}
 	if len(w.needs.Files) > 0 {
 		if _, _, ok, _ := granted(w.needs.Files); !ok {
-			return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: the script's needs.read does not name it", path)}
+			return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: needs.read of the script does not name it", path)}
 		}
 	}
 	if w.outside.ReadFile != nil {
@@ -242,11 +242,11 @@ func (w *Access) command(name string, args []string) (path string, err error) {
 		}
 		return anyFolder + name, nil
 	case len(paths) == 0:
-		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %q: the script's needs.exec and script.allow.exec do not both name it", name)}
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %q: both needs.exec of the script and script.allow.exec of the block must name it", name)}
 	case len(paths) > 1:
-		return "", fmt.Errorf("cannot tell which %q to run: script.allow.exec grants %s; write the path", name, strings.Join(paths, " and "))
+		return "", fmt.Errorf("cannot run %q: the name is ambiguous because script.allow.exec grants %s; use the full path", name, strings.Join(paths, " and "))
 	case !slices.ContainsFunc(meant, func(c grant.Command) bool { return c.MatchArgs(args) }):
-		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %s with these arguments: script.allow.exec grants others", paths[0])}
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %s with these arguments: script.allow.exec grants it with different arguments", paths[0])}
 	}
 	return paths[0], nil
 }

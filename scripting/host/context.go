@@ -19,7 +19,7 @@ func Context() *scripting.Module { return NewContext(&Binding{}, nil, nil, nil) 
 func NewContext(h *Binding, slots []*StateSlot, o *Access, def *scripting.Definition) *scripting.Module {
 	m := &scripting.Module{
 		Name: "ctx",
-		Doc:  "What needs identity, a grant or a clock.",
+		Doc:  "Functions that need an identity, a grant or a clock.",
 		Funcs: []scripting.Function{
 			nowFunc(h),
 			sleepFunc(h),
@@ -54,12 +54,12 @@ func addKind(m *scripting.Module, h *Binding, def *scripting.Definition) {
 	}
 	what := "the definition declares no exports; write exports = { targets = weir.arg.targets {} }"
 	if kind != scripting.Source {
-		what = fmt.Sprintf("it is for weir.source, a %s exports its receiver alone", kind)
+		what = fmt.Sprintf("only a weir.source can export values; a %s exports only its receiver", kind)
 	}
 	add(exportFunc(h), kind == scripting.Source && len(def.Exports) > 0, what)
-	what = "it is for the hook run; what others emit is sent when they return"
+	what = "only the hook run needs it; records emitted by other hooks are sent when the hook returns"
 	if kind != scripting.Source {
-		what = "it is for the hook run of weir.source"
+		what = "only the hook run of a weir.source can use it"
 	}
 	add(flushFunc(h), kind == scripting.Source && def.Run, what)
 	outside := m.Absent
@@ -74,9 +74,9 @@ func addKind(m *scripting.Module, h *Binding, def *scripting.Definition) {
 func sleepFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "sleep",
-		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run. In run it waits as long as it is told to.",
-		Params: []scripting.Param{{Name: "seconds", Kind: scripting.KindNumber, Doc: "How long."}},
-		Result: scripting.Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
+		Doc:    "Waits for a duration. The current batch and its source wait too. The wait does not count towards the script's time limit. In run, the duration is not limited by script.limits.wait.",
+		Params: []scripting.Param{{Name: "seconds", Kind: scripting.KindNumber, Doc: "The duration in seconds."}},
+		Result: scripting.Result{Fails: true, Doc: "Nothing. It fails if script.limits.wait is shorter or weir stops."},
 		Waits:  true,
 		Uses: []scripting.Use{{
 			Lua: `assert(ctx.sleep(0) == nil)`, JS: `await ctx.sleep(0);`, Input: "a 1\n", Output: "a 1\n",
@@ -98,8 +98,8 @@ func sleepFunc(h *Binding) scripting.Function {
 func nowFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "now",
-		Doc:    "The time of the call: it stands still while a hook runs.",
-		Result: scripting.Result{Kind: scripting.KindInt, Doc: "Unix milliseconds, as a record's time."},
+		Doc:    "Returns the time of the call. It does not change while a hook runs.",
+		Result: scripting.Result{Kind: scripting.KindInt, Doc: "Unix milliseconds, like the time of a record."},
 		Uses: []scripting.Use{{
 			Lua:    `for r in batch:records() do r.value = ctx.now() end`,
 			JS:     `for (const r of batch) r.value = ctx.now();`,

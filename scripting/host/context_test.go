@@ -20,10 +20,10 @@ func TestFunctionsOfSend(t *testing.T) {
 			args = nil
 		}
 		_, err := s.do(t, name, args...)
-		fails(t, name, err, "cannot call ctx."+name+": it is for the hook send of a sink")
+		fails(t, name, err, "cannot call ctx."+name+": only the hook send of a weir.sink can use it")
 		s.outside = true
 		_, err = s.do(t, name, args...)
-		fails(t, name+" outside of hooks", err, "it is for the hook send of a sink")
+		fails(t, name+" outside of hooks", err, "only the hook send of a weir.sink can use it")
 		s.outside = false
 	}
 
@@ -47,7 +47,7 @@ func TestFunctionsOfSend(t *testing.T) {
 	after(table("after", 2.5), 2500*time.Millisecond)
 	after(table("after", -1.0), 0)
 	after(table("after", 1e300), 1e6*time.Second)
-	for text, want := range map[string]string{"-1s": "has an after below 0", "soon": `has the after "soon": it must be a duration such as "5s", or a number of seconds`, "5": `has the after "5"`} {
+	for text, want := range map[string]string{"-1s": "has a negative after", "soon": `has the after "soon": it must be a duration such as "5s", or a number of seconds`, "5": `has the after "5"`} {
 		*d = host.Delivery{}
 		_, err := s.do(t, "retry", table("after", text))
 		if fails(t, text, err, want); d.Retry {
@@ -90,21 +90,21 @@ func TestContextByKind(t *testing.T) {
 		}
 	}
 	f(transform(), "", map[string]string{
-		"export": "cannot use ctx.export: it is for weir.source, a transform exports its receiver alone",
-		"flush":  "cannot use ctx.flush: it is for the hook run of weir.source",
+		"export": "cannot use ctx.export: only a weir.source can export values; a transform exports only its receiver",
+		"flush":  "cannot use ctx.flush: only the hook run of a weir.source can use it",
 		"exec":   `cannot use ctx.exec: the script does not declare it; write needs = { exec = { "NAME" } } in its definition, and grant it in the block's script.allow`,
 		"other":  "",
 	})
 	f(&scripting.Definition{Kind: scripting.Source, Poll: true}, "", map[string]string{
 		"export": "cannot use ctx.export: the definition declares no exports; write exports = { targets = weir.arg.targets {} }",
-		"flush":  "cannot use ctx.flush: it is for the hook run; what others emit is sent when they return",
+		"flush":  "cannot use ctx.flush: only the hook run needs it; records emitted by other hooks are sent when the hook returns",
 	})
 	f(&scripting.Definition{Kind: scripting.Source, Run: true, Exports: []*scripting.Arg{{Name: "n"}}}, "export flush", nil)
 
 	// A script with several hooks has flush in all of them, and uses it in run alone.
 	s := open(t, &scripting.Definition{Kind: scripting.Source, Run: true, Poll: true}, host.AccessOptions{})
 	_, err := s.do(t, "flush")
-	fails(t, "flush in poll", err, "cannot call flush: it is for the hook run")
+	fails(t, "flush in poll", err, "cannot call flush: only the hook run can use it")
 	flushed := 0
 	s.call.Flush = func() error { flushed++; return nil }
 	if _, err := s.do(t, "flush"); err != nil || flushed != 1 {

@@ -11,7 +11,7 @@ import (
 func healthFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "health",
-		Doc:  "Says how the node is, until it is called again or the script is replaced: the page, the metrics and `weir components` show it. Errors of hooks count besides.",
+		Doc:  "Sets the health of the node until the next call or until the script is replaced. The web UI, the metrics and `weir components` show it. Errors of hooks are counted independently.",
 		Params: []scripting.Param{
 			{Name: "state", Kind: scripting.KindString, Doc: `"healthy", "degraded" (healthy, with the message) or "unhealthy".`},
 			{Name: "message", Kind: scripting.KindString, Optional: true, Doc: "Why."},

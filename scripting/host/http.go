@@ -21,20 +21,20 @@ const maxRedirects = 5
 // httpTable is ctx.http.
 func httpTable(h *Binding, o *Access) *scripting.Module {
 	options := requestOptions()
-	target := scripting.Param{Name: "url", Kind: scripting.KindString, Doc: "The URL. script.allow.http must grant it, and where its redirects lead."}
-	result := scripting.Result{Kind: scripting.KindObject, Type: responseType, Doc: "The answer, whatever its status.", Fails: true}
+	target := scripting.Param{Name: "url", Kind: scripting.KindString, Doc: "The URL. script.allow.http must grant it and the targets of its redirects."}
+	result := scripting.Result{Kind: scripting.KindObject, Type: responseType, Doc: "The response, whatever its status.", Fails: true}
 	call := func(method, url string, body scripting.Value, opts *scripting.Map) (scripting.Value, error) {
 		return o.request(h, method, url, body, opts)
 	}
 	optional := scripting.Param{Name: "options", Kind: scripting.KindMap, Fields: options, Optional: true, Doc: "How."}
 	return &scripting.Module{
 		Name: "http",
-		Doc: "Asks URLs. Connections are kept for the next request; addresses that only somebody inside can mean (loopback, private networks) need a pattern that names the host, " +
-			"link-local ones and clouds' metadata one that names the address. The call waits, and with it the source of the batch, for script.limits.wait at most.",
+		Doc: "Sends HTTP requests. Connections are kept open for later requests. An address that is reachable only from inside (loopback, private networks) needs a pattern that names the host; " +
+			"a link-local address or a cloud metadata address needs a pattern that names the address. A call blocks the hook and the source of the batch for at most script.limits.wait.",
 		Types: []*scripting.ObjectType{responseType},
 		Funcs: []scripting.Function{
 			{
-				Name: "get", Doc: "Asks a URL with GET.", Params: []scripting.Param{target, optional}, Result: result, Waits: true,
+				Name: "get", Doc: "Sends a GET request.", Params: []scripting.Param{target, optional}, Result: result, Waits: true,
 				Uses: []scripting.Use{{
 					Lua: `local weir = require "weir"
 return weir.transform {
@@ -66,8 +66,8 @@ assert.same({ "eu" }, t:metrics("a 1"):label_values("region"))`,
 				},
 			},
 			{
-				Name: "post", Doc: "Sends a text to a URL with POST.",
-				Params: []scripting.Param{target, {Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The text; or use the option json."}, optional},
+				Name: "post", Doc: "Sends a POST request.",
+				Params: []scripting.Param{target, {Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body; alternatively, use the option json."}, optional},
 				Result: result, Waits: true,
 				Uses: []scripting.Use{{
 					Lua: `local weir = require "weir"
@@ -98,11 +98,11 @@ assert.same({ "got a" }, t:metrics("a 1"):label_values("seen"))`,
 				},
 			},
 			{
-				Name: "request", Doc: "Makes any request.",
-				Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "What to ask.", Fields: append([]scripting.Param{
+				Name: "request", Doc: "Sends a request with any method.",
+				Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "The request.", Fields: append([]scripting.Param{
 					{Name: "method", Kind: scripting.KindString, Optional: true, Doc: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS. Default: GET."},
 					target,
-					{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The text to send."},
+					{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body to send."},
 				}, options...)}},
 				Result: result, Waits: true,
 				Uses: []scripting.Use{{
@@ -152,17 +152,17 @@ assert.equals("Bearer s3cret", http:calls()[1].headers.Authorization)`,
 func requestOptions() []scripting.Param {
 	secret := "A text or a secret."
 	return []scripting.Param{
-		{Name: "headers", Kind: scripting.KindMap, Optional: true, Of: &scripting.Param{Kind: scripting.KindAny}, Doc: "Headers by name: texts or secrets, or lists of them that are joined, such as { \"Token \", ctx.args.token }."},
-		{Name: "query", Kind: scripting.KindMap, Optional: true, Of: &scripting.Param{Kind: scripting.KindAny}, Doc: "Parameters to add to the URL: texts, numbers or secrets."},
+		{Name: "headers", Kind: scripting.KindMap, Optional: true, Of: &scripting.Param{Kind: scripting.KindAny}, Doc: "Headers by name: strings or secrets, or lists of them that are joined, such as { \"Token \", ctx.args.token }."},
+		{Name: "query", Kind: scripting.KindMap, Optional: true, Of: &scripting.Param{Kind: scripting.KindAny}, Doc: "Query parameters to add to the URL: strings, numbers or secrets."},
 		{Name: "json", Kind: scripting.KindAny, Optional: true, Doc: "A value to send as JSON."},
-		{Name: "bearer", Kind: scripting.KindAny, Optional: true, Doc: "A token for the header Authorization. " + secret},
-		{Name: "basic", Kind: scripting.KindMap, Optional: true, Doc: "A user for the header Authorization.", Fields: []scripting.Param{
+		{Name: "bearer", Kind: scripting.KindAny, Optional: true, Doc: "A token for the Authorization header. " + secret},
+		{Name: "basic", Kind: scripting.KindMap, Optional: true, Doc: "A user for the Authorization header.", Fields: []scripting.Param{
 			{Name: "username", Kind: scripting.KindAny, Doc: secret},
 			{Name: "password", Kind: scripting.KindAny, Doc: secret},
 		}},
 		timeoutParam(),
 		maxBytesParam(),
-		{Name: "redirects", Kind: scripting.KindInt, Optional: true, Doc: fmt.Sprintf("How many redirects to follow, 0 to 10. Default: %d. Headers follow to the same host only.", maxRedirects)},
+		{Name: "redirects", Kind: scripting.KindInt, Optional: true, Doc: fmt.Sprintf("The number of redirects to follow, 0 to 10. Default: %d. Headers are forwarded to the same host only.", maxRedirects)},
 	}
 }
 
@@ -177,13 +177,13 @@ type response struct {
 // responseType is what ctx.http gives.
 var responseType = &scripting.ObjectType{
 	Name: "http.Response",
-	Doc:  "An answer.",
+	Doc:  "A response.",
 	Fields: []scripting.Param{
-		{Name: "status", Kind: scripting.KindInt, Doc: "The status: 200."},
-		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by their names in lower case; one that came several times is joined with commas."},
-		{Name: "body", Kind: scripting.KindString, Doc: "The text, unpacked."},
-		{Name: "url", Kind: scripting.KindString, Doc: "The URL that answered, after redirects, without its query."},
-		{Name: "seconds", Kind: scripting.KindNumber, Doc: "How long it took, redirects and body included."},
+		{Name: "status", Kind: scripting.KindInt, Doc: "The status code, such as 200."},
+		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by name, in lower case. Repeated headers are joined with commas."},
+		{Name: "body", Kind: scripting.KindString, Doc: "The body, decompressed."},
+		{Name: "url", Kind: scripting.KindString, Doc: "The URL that sent the response, after redirects, without its query."},
+		{Name: "seconds", Kind: scripting.KindNumber, Doc: "The duration, including redirects and the body."},
 	},
 	Read: func(data any, field string) scripting.Value {
 		r := data.(*response)
@@ -200,7 +200,7 @@ var responseType = &scripting.ObjectType{
 		return HeaderMap(r.Header)
 	},
 	Methods: []scripting.Function{{
-		Name: "json", Doc: "Decodes the text as JSON.",
+		Name: "json", Doc: "Decodes the body as JSON.",
 		Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value.", Fails: true},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -332,7 +332,7 @@ func addQuery(req *egress.Request, opts *scripting.Map) error {
 			s, ok = strconv.FormatFloat(v, 'g', -1, 64), true
 		}
 		if !ok {
-			return fmt.Errorf("cannot use a %s as the query parameter %q: it must be a text, a number or a secret", scripting.TypeName(v), k)
+			return fmt.Errorf("cannot use a %s as the query parameter %q: it must be a string, a number or a secret", scripting.TypeName(v), k)
 		}
 		if size += len(k) + len(s) + 2; size > maxHeaderBytes {
 			return fmt.Errorf("cannot use a query of more than %d bytes", maxHeaderBytes)
@@ -375,7 +375,7 @@ func addHeaders(req *egress.Request, opts *scripting.Map) error {
 			return headersTooLong()
 		}
 		if !ok {
-			return fmt.Errorf("cannot use a %s as the header %s: it must be a text or a secret, or a list of them", scripting.TypeName(v), name)
+			return fmt.Errorf("cannot use a %s as the header %s: it must be a string or a secret, or a list of them", scripting.TypeName(v), name)
 		}
 		req.Header = slices.DeleteFunc(req.Header, func(h egress.Header) bool { return strings.EqualFold(h.Name, name) })
 		req.Header = append(req.Header, egress.Header{Name: name, Value: value})
@@ -397,7 +397,7 @@ func addAuth(req *egress.Request, opts *scripting.Map) error {
 	case hasBearer:
 		token, ok := revealText(bearer)
 		if !ok {
-			return fmt.Errorf("cannot use a %s as bearer: it must be a text or a secret", scripting.TypeName(bearer))
+			return fmt.Errorf("cannot use a %s as bearer: it must be a string or a secret", scripting.TypeName(bearer))
 		}
 		req.Header = append(req.Header, egress.Header{Name: "Authorization", Value: "Bearer " + token})
 	case hasBasic:

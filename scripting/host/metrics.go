@@ -11,9 +11,9 @@ import (
 // metricsTable is ctx.metrics: metrics of the script's own, which weir shows
 // beside those of the node.
 func metricsTable(h *Binding) *scripting.Module {
-	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: fmt.Sprintf("Label values by name; the names are the same in all uses of a metric. At most %d, of %d bytes, with values of %d bytes.", maxOwnLabels, maxOwnLabel, maxOwnValue)}
-	help := scripting.Param{Name: "help", Kind: scripting.KindString, Optional: true, Doc: fmt.Sprintf("What it counts; the first use decides. At most %d bytes.", maxOwnHelp)}
-	name := scripting.Param{Name: "name", Kind: scripting.KindString, Doc: "Lower case letters, digits and underscores; it is shown as weir_script_custom_<name>, with the label component_id."}
+	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: fmt.Sprintf("Label values by name. All uses of a metric must have the same label names. At most %d labels; names have at most %d bytes and values at most %d bytes.", maxOwnLabels, maxOwnLabel, maxOwnValue)}
+	help := scripting.Param{Name: "help", Kind: scripting.KindString, Optional: true, Doc: fmt.Sprintf("The help text; the first use sets it. At most %d bytes.", maxOwnHelp)}
+	name := scripting.Param{Name: "name", Kind: scripting.KindString, Doc: "Lower-case letters, digits and underscores. The metric is exported as weir_script_custom_<name> with the label component_id."}
 	get := func(kind MetricKind) func([]scripting.Value) (scripting.Value, error) {
 		return func(args []scripting.Value) (scripting.Value, error) {
 			labels, _ := args[1].(*scripting.Map)
@@ -27,24 +27,24 @@ func metricsTable(h *Binding) *scripting.Module {
 	}
 	return &scripting.Module{
 		Name: "metrics",
-		Doc: fmt.Sprintf("Metrics of the script's own. They go on over a reload; one that the new version does not use is gone after %d minutes. A node has %d metrics with %d series at most, and what is over does nothing but count in weir_script_custom_refused_total.",
+		Doc: fmt.Sprintf("Metrics that the script defines. They keep their values across reloads. A metric that the new version does not use is removed after %d minutes. A node can have at most %d metrics with %d series; further series are ignored and counted in weir_script_custom_refused_total.",
 			ownIdle, maxOwnNames, maxOwnSeries),
 		Funcs: []scripting.Function{
 			{
-				Name: "counter", Doc: "A counter, from zero up; _total is put behind its name.",
+				Name: "counter", Doc: "A counter, which starts at zero and only increases. The suffix _total is added to its name.",
 				Params: []scripting.Param{name, labels, help}, Result: scripting.Result{Kind: scripting.KindObject, Type: counterType, Doc: "The counter."},
 				Uses: []scripting.Use{{Lua: `ctx.metrics.counter("batches", { size = #batch > 1 and "many" or "one" }):add()`,
 					JS: `ctx.metrics.counter("batches", { size: batch.length > 1 ? "many" : "one" }).add();`, Input: "a 1\n", Output: "a 1\n"}},
 				Fn: get(ownCounter),
 			},
 			{
-				Name: "gauge", Doc: "A gauge, which goes up and down.",
+				Name: "gauge", Doc: "A gauge, which can go up and down.",
 				Params: []scripting.Param{name, labels, help}, Result: scripting.Result{Kind: scripting.KindObject, Type: gaugeType, Doc: "The gauge."},
 				Uses: []scripting.Use{{Lua: `ctx.metrics.gauge("last_batch"):set(#batch)`, JS: `ctx.metrics.gauge("last_batch").set(batch.length);`, Input: "a 1\n", Output: "a 1\n"}},
 				Fn:   get(ownGauge),
 			},
 			{
-				Name: "histogram", Doc: "A histogram of Prometheus's default buckets, from 5 ms to 10 s if it is of seconds.",
+				Name: "histogram", Doc: "A histogram with Prometheus's default buckets, from 5 ms to 10 s if its unit is seconds.",
 				Params: []scripting.Param{name, labels, help}, Result: scripting.Result{Kind: scripting.KindObject, Type: histogramType, Doc: "The histogram."},
 				Uses: []scripting.Use{{Lua: `for r in batch:records() do ctx.metrics.histogram("value", { name = r.name }):observe(r.value) end`,
 					JS: `for (const r of batch) ctx.metrics.histogram("value", { name: r.name }).observe(r.value);`, Input: "a 1\n", Output: "a 1\n"}},
@@ -60,10 +60,10 @@ func (k MetricKind) objectType() *scripting.ObjectType {
 }
 
 var counterType = &scripting.ObjectType{
-	Name: "metrics.Counter", Doc: "A counter of the script's own.", New: "counter",
+	Name: "metrics.Counter", Doc: "A counter that the script defines.", New: "counter",
 	Methods: []scripting.Function{{
-		Name: "add", Doc: "Adds to it.",
-		Params: []scripting.Param{{Name: "n", Kind: scripting.KindNumber, Optional: true, Doc: "How much, not negative; 1 when left out."}},
+		Name: "add", Doc: "Adds a number to the counter.",
+		Params: []scripting.Param{{Name: "n", Kind: scripting.KindNumber, Optional: true, Doc: "The number to add; it must not be negative. 1 by default."}},
 		Uses: []scripting.Use{{Lua: `ctx.metrics.counter("records", { }, "Records seen."):add(#batch)`,
 			JS: `ctx.metrics.counter("records", {}, "Records seen.").add(batch.length);`, Input: "a 1\n", Output: "a 1\n"}},
 		Fn: func(args []scripting.Value) (scripting.Value, error) {
@@ -84,11 +84,11 @@ var counterType = &scripting.ObjectType{
 }
 
 var gaugeType = &scripting.ObjectType{
-	Name: "metrics.Gauge", Doc: "A gauge of the script's own.", New: "gauge",
+	Name: "metrics.Gauge", Doc: "A gauge that the script defines.", New: "gauge",
 	Methods: []scripting.Function{
 		{
-			Name: "set", Doc: "Sets it.",
-			Params: []scripting.Param{{Name: "value", Kind: scripting.KindNumber, Doc: "To what."}},
+			Name: "set", Doc: "Sets the gauge.",
+			Params: []scripting.Param{{Name: "value", Kind: scripting.KindNumber, Doc: "The value."}},
 			Uses:   []scripting.Use{{Lua: `ctx.metrics.gauge("temperature", { unit = "c" }):set(21.5)`, JS: `ctx.metrics.gauge("temperature", { unit: "c" }).set(21.5);`, Input: "a 1\n", Output: "a 1\n"}},
 			Fn: func(args []scripting.Value) (scripting.Value, error) {
 				if s := args[0].(*Series).touch(); s.gauge != nil {
@@ -98,8 +98,8 @@ var gaugeType = &scripting.ObjectType{
 			},
 		},
 		{
-			Name: "add", Doc: "Adds to it, or takes from it.",
-			Params: []scripting.Param{{Name: "n", Kind: scripting.KindNumber, Doc: "How much."}},
+			Name: "add", Doc: "Adds a number to the gauge; a negative number decreases it.",
+			Params: []scripting.Param{{Name: "n", Kind: scripting.KindNumber, Doc: "The number to add."}},
 			Uses:   []scripting.Use{{Lua: `ctx.metrics.gauge("balance"):add(-1)`, JS: `ctx.metrics.gauge("balance").add(-1);`, Input: "a 1\n", Output: "a 1\n"}},
 			Fn: func(args []scripting.Value) (scripting.Value, error) {
 				if s := args[0].(*Series).touch(); s.gauge != nil {
@@ -113,10 +113,10 @@ var gaugeType = &scripting.ObjectType{
 }
 
 var histogramType = &scripting.ObjectType{
-	Name: "metrics.Histogram", Doc: "A histogram of the script's own.", New: "histogram",
+	Name: "metrics.Histogram", Doc: "A histogram that the script defines.", New: "histogram",
 	Methods: []scripting.Function{{
-		Name: "observe", Doc: "Counts a value.",
-		Params: []scripting.Param{{Name: "value", Kind: scripting.KindNumber, Doc: "The value; NaN is left out."}},
+		Name: "observe", Doc: "Records an observation.",
+		Params: []scripting.Param{{Name: "value", Kind: scripting.KindNumber, Doc: "The value; NaN is ignored."}},
 		Uses:   []scripting.Use{{Lua: `ctx.metrics.histogram("seconds"):observe(0.02)`, JS: `ctx.metrics.histogram("seconds").observe(0.02);`, Input: "a 1\n", Output: "a 1\n"}},
 		Fn: func(args []scripting.Value) (scripting.Value, error) {
 			v := args[1].(float64)

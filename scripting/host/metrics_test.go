@@ -74,13 +74,13 @@ func TestMetricsDeclaredTwice(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = get("gauge", "hits_total")
-	fails(t, "another type", err, "cannot call gauge: argument name is that of a counter already")
+	fails(t, "another type", err, "cannot call gauge: argument name is already used by a counter")
 	_, err = get("histogram", "hits")
-	fails(t, "another type", err, "cannot call histogram: argument name is that of a gauge already")
+	fails(t, "another type", err, "cannot call histogram: argument name is already used by a gauge")
 	_, err = get("counter", "hits", table("path", "/a", "code", int64(200)))
-	fails(t, "more labels", err, "cannot call counter: argument labels must be those of the first use: [path], not [code path]")
+	fails(t, "more labels", err, "cannot call counter: argument labels must be the labels of the first use: [path], not [code path]")
 	_, err = get("counter", "hits")
-	fails(t, "no labels", err, "argument labels must be those of the first use: [path], not []")
+	fails(t, "no labels", err, "argument labels must be the labels of the first use: [path], not []")
 }
 
 // TestMetricsRefused checks names of metrics and labels, and numbers, that are refused.
@@ -93,7 +93,7 @@ func TestMetricsRefused(t *testing.T) {
 	}
 	long := strings.Repeat("x", 101)
 	for _, name := range []string{"", "Upper", "9lives", "_x", "a-b", "a b", "ä", long} {
-		f(name, table(), "argument name must be of lower case letters, digits and underscores")
+		f(name, table(), "argument name must consist of lower-case letters, digits and underscores")
 	}
 	for _, label := range []string{"", "a-b", "9", "__name__", "component_id", "le", long} {
 		f("ok", table(label, "x"), "argument labels cannot have the label")

@@ -22,13 +22,13 @@ type Outcomes struct {
 func NewOutcomes() *Outcomes {
 	o := &Outcomes{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_http_requests_total", Help: "Requests of ctx.http, by the class of their status, or by what kept them from an answer.",
+			Name: "weir_script_http_requests_total", Help: "Requests of ctx.http, by the class of their status, or by the reason why there was no response.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_script_http_seconds_total", Help: "Time that requests of ctx.http took, in seconds.",
+			Name: "weir_script_http_seconds_total", Help: "Duration of requests of ctx.http, in seconds.",
 		}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_commands_total", Help: "Programs that ctx.exec ran, or did not.",
+			Name: "weir_script_commands_total", Help: "Calls of ctx.exec, by outcome.",
 		}, []string{"outcome"}),
 	}
 	for _, outcome := range []string{"2xx", "3xx", "4xx", "5xx", "denied", "timeout", "too_large", "error"} {

@@ -59,8 +59,8 @@ var needExamples = map[string]string{"http": "http = true", "env": `env = { "NAM
 func envTable(o *Access) *scripting.Module {
 	m := &scripting.Module{
 		Name: "env",
-		Doc: "The environment variables that the script needs and script.allow.env grants, as they were when the component was built. " +
-			"One that is not set is nil.",
+		Doc: "The environment variables that the script needs and script.allow.env grants. Their values are read when the component is built. " +
+			"A variable that is not set is nil.",
 		Absent: func(name string) string {
 			return fmt.Sprintf(`there is no ctx.env.%s: write needs = { env = { "%s" } } in the script's definition, and grant it in script.allow.env`, name, name)
 		},
@@ -79,9 +79,9 @@ func envTable(o *Access) *scripting.Module {
 func secretFunc() scripting.Function {
 	return scripting.Function{
 		Name: "secret",
-		Doc: "Makes a secret of a text, such as a token that ctx.read or ctx.http got: it prints as <secret> wherever it goes, " +
-			"and only functions of ctx that take one can use it, as those take the secrets in ctx.args.",
-		Params: []scripting.Param{{Name: "text", Kind: scripting.KindString, Doc: "The text."}},
+		Doc: "Converts a string to a secret, such as a token from ctx.read or ctx.http. A secret always prints as <secret>, " +
+			"and only functions of ctx that accept secrets can use it, as with the secrets in ctx.args.",
+		Params: []scripting.Param{{Name: "text", Kind: scripting.KindString, Doc: "The string."}},
 		Result: scripting.Result{Kind: scripting.KindAny, Doc: "The secret."},
 		Uses: []scripting.Use{{
 			Lua: `assert(tostring(ctx.secret("s3cret")) == "<secret>")`,
@@ -97,16 +97,16 @@ func secretFunc() scripting.Function {
 func readFunc(h *Binding, o *Access) scripting.Function {
 	return scripting.Function{
 		Name: "read",
-		Doc: "Reads a file. It must be a regular file that script.allow.read grants; a symbolic link must not lead out of the folder that the pattern names. " +
-			"When a file changes that setup has read, the component is built anew.",
+		Doc: "Reads a file. It must be a regular file that script.allow.read grants; symbolic links must not lead out of the directory that the pattern names. " +
+			"If setup read the file, the component is rebuilt when the file changes.",
 		Params: []scripting.Param{
 			{Name: "path", Kind: scripting.KindString, Doc: "The absolute path, without . and .."},
 			{Name: "options", Kind: scripting.KindMap, Optional: true, Doc: "How.", Fields: []scripting.Param{
 				maxBytesParam(),
-				{Name: "secret", Kind: scripting.KindBool, Optional: true, Doc: "Gives a secret instead of the text, without white space at its end."},
+				{Name: "secret", Kind: scripting.KindBool, Optional: true, Doc: "Returns a secret instead of a string, with trailing white space removed."},
 			}},
 		},
-		Result: scripting.Result{Kind: scripting.KindAny, Doc: "What is in the file.", Fails: true},
+		Result: scripting.Result{Kind: scripting.KindAny, Doc: "The content of the file.", Fails: true},
 		Waits:  true,
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -189,22 +189,22 @@ func (o *Access) Changed() bool {
 func execFunc(h *Binding, o *Access) scripting.Function {
 	return scripting.Function{
 		Name: "exec",
-		Doc: "Runs a program that script.allow.exec grants, without a shell, in the root directory, with nothing but PATH and LC_ALL in its environment, and waits for it. " +
-			"When it takes longer than script.limits.wait, or writes too much, it is killed with all that it started.",
+		Doc: "Runs a program that script.allow.exec grants and waits for it. It runs without a shell in the root directory, and its environment contains only PATH and LC_ALL. " +
+			"If it exceeds script.limits.wait or writes too much, it is killed together with all its child processes.",
 		Params: []scripting.Param{
 			{Name: "command", Kind: scripting.KindString, Doc: "The program: its name, or its absolute path."},
-			{Name: "args", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "Its arguments, each as it is."},
+			{Name: "args", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "The arguments, passed without changes."},
 			{Name: "options", Kind: scripting.KindMap, Optional: true, Doc: "How.", Fields: []scripting.Param{
-				{Name: "stdin", Kind: scripting.KindAny, Optional: true, Doc: "What it reads: a text or a secret."},
+				{Name: "stdin", Kind: scripting.KindAny, Optional: true, Doc: "The standard input: a string or a secret."},
 				timeoutParam(),
 				maxBytesParam(),
 			}},
 		},
-		Result: scripting.Result{Kind: scripting.KindMap, Fails: true, Doc: "What it did. A code other than 0 is no error.", Fields: []scripting.Param{
-			{Name: "code", Kind: scripting.KindInt, Doc: "What it ended with."},
-			{Name: "stdout", Kind: scripting.KindString, Doc: "What it wrote."},
-			{Name: "stderr", Kind: scripting.KindString, Doc: "What it wrote as errors."},
-			{Name: "seconds", Kind: scripting.KindNumber, Doc: "How long it ran."},
+		Result: scripting.Result{Kind: scripting.KindMap, Fails: true, Doc: "The result. A non-zero exit code is not an error.", Fields: []scripting.Param{
+			{Name: "code", Kind: scripting.KindInt, Doc: "The exit code."},
+			{Name: "stdout", Kind: scripting.KindString, Doc: "The standard output."},
+			{Name: "stderr", Kind: scripting.KindString, Doc: "The standard error output."},
+			{Name: "seconds", Kind: scripting.KindNumber, Doc: "The duration."},
 		}},
 		Waits: true,
 		Uses: []scripting.Use{{
@@ -249,7 +249,7 @@ func (o *Access) exec(h *Binding, name string, list scripting.Value, opts *scrip
 		size := 0
 		for _, a := range l.Items {
 			if size += len(a.(string)) + 1; size > maxCommandLine {
-				return nil, fmt.Errorf("cannot use arguments of more than %d bytes; pass what is longer as stdin", maxCommandLine)
+				return nil, fmt.Errorf("cannot use arguments of more than %d bytes; pass longer data as stdin", maxCommandLine)
 			}
 			if strings.IndexByte(a.(string), 0) >= 0 {
 				return nil, errors.New("cannot use an argument with a zero byte in it")
@@ -270,7 +270,7 @@ func (o *Access) exec(h *Binding, name string, list scripting.Value, opts *scrip
 	}
 	if in, ok := option[scripting.Value](opts, "stdin"); ok {
 		if c.Stdin, ok = revealText(in); !ok {
-			return nil, errors.New("cannot use this as stdin: it must be a text or a secret")
+			return nil, errors.New("cannot use this as stdin: it must be a string or a secret")
 		}
 	}
 	run := o.outside.Exec
@@ -328,7 +328,7 @@ var errTimeout = errors.New("timeout")
 
 func timeoutParam() scripting.Param {
 	return scripting.Param{Name: "timeout", Kind: scripting.KindNumber, Or: []scripting.Param{{Kind: scripting.KindString}}, Optional: true,
-		Doc: `How long to wait at most, in seconds or as "5s"; script.limits.wait bounds it all the same.`}
+		Doc: `The maximum time to wait, in seconds or as "5s"; script.limits.wait is an upper limit.`}
 }
 
 func timeout(opts *scripting.Map) (time.Duration, error) {
@@ -354,7 +354,7 @@ func timeout(opts *scripting.Map) (time.Duration, error) {
 
 func maxBytesParam() scripting.Param {
 	return scripting.Param{Name: "max_bytes", Kind: scripting.KindInt, Optional: true,
-		Doc: fmt.Sprintf("How much may come; more is an error. Default: %d, at most %d.", outsideBytes, maxOutsideBytes)}
+		Doc: fmt.Sprintf("The maximum size of the result; a larger one is an error. Default: %d, at most %d.", outsideBytes, maxOutsideBytes)}
 }
 
 func maxBytes(opts *scripting.Map) (int64, error) {

@@ -79,8 +79,8 @@ type Series struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_script_custom_refused_total",
-			Help: fmt.Sprintf("Uses of series of ctx.metrics that were over the limit of %d series or %d metrics.", maxOwnSeries, maxOwnNames)}),
-		description: prometheus.NewDesc("weir_script_custom_series", "Series that the script counts in ctx.metrics.", nil, nil),
+			Help: fmt.Sprintf("Updates of series of ctx.metrics that were ignored because the limit of %d series or %d metrics was reached.", maxOwnSeries, maxOwnNames)}),
+		description: prometheus.NewDesc("weir_script_custom_series", "Series that the script has in ctx.metrics.", nil, nil),
 		families:    map[string]*family{},
 	}
 }
@@ -99,7 +99,7 @@ var (
 // with the argument of that name.
 func (m *Metrics) Series(instance uint64, kind MetricKind, name string, labels *scripting.Map, help string) (s *Series, wrong, msg string) {
 	if !ownName.MatchString(name) {
-		return nil, "name", fmt.Sprintf("must be of lower case letters, digits and underscores, begin with a letter and have 100 at most, unlike %.120q", name)
+		return nil, "name", fmt.Sprintf("must consist of lower-case letters, digits and underscores, begin with a letter and have at most 100 characters, unlike %.120q", name)
 	}
 	full := ownPrefix + name
 	if kind == ownCounter && !strings.HasSuffix(full, "_total") {
@@ -137,15 +137,15 @@ func (m *Metrics) Series(instance uint64, kind MetricKind, name string, labels *
 	f := m.families[full]
 	if f == nil {
 		if help == "" {
-			help = "Counted by the script."
+			help = "A metric defined by the script."
 		}
 		f = &family{kind: kind, help: strings.Clone(strings.ToValidUTF8(help, "\ufffd")), labels: names, series: map[string]*Series{}}
 	}
 	switch {
 	case f.kind != kind:
-		return nil, "name", fmt.Sprintf("is that of a %s already", f.kind)
+		return nil, "name", fmt.Sprintf("is already used by a %s", f.kind)
 	case !slices.Equal(f.labels, names):
-		return nil, "labels", fmt.Sprintf("must be those of the first use: [%s], not [%s]", strings.Join(f.labels, " "), strings.Join(names, " "))
+		return nil, "labels", fmt.Sprintf("must be the labels of the first use: [%s], not [%s]", strings.Join(f.labels, " "), strings.Join(names, " "))
 	}
 	s = f.series[key.String()]
 	if s == nil {

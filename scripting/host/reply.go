@@ -21,10 +21,10 @@ type Reply struct {
 
 // answerParam is the table that a hook http may return.
 var answerParam = scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{
-	{Name: "status", Kind: scripting.KindInt, Optional: true, Doc: "The status, 200 to 599. Default: 200."},
+	{Name: "status", Kind: scripting.KindInt, Optional: true, Doc: "The status code, 200 to 599. Default: 200."},
 	{Name: "headers", Kind: scripting.KindMap, Optional: true, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "Headers by name."},
-	{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The text to answer."},
-	{Name: "json", Kind: scripting.KindAny, Doc: "A value to answer as JSON."},
+	{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body, as a string."},
+	{Name: "json", Kind: scripting.KindAny, Doc: "A value to send as JSON."},
 }}
 
 // RequestType is the type of what a hook http is called with.
@@ -64,7 +64,7 @@ func NewReply(v scripting.Value, encode *scripting.Function) (*Reply, error) {
 		if _, is := v.(*scripting.Map); is {
 			return nil, fmt.Errorf("cannot answer this: the table %s", msg)
 		}
-		return nil, fmt.Errorf("cannot answer with a %s: return nothing, a text, a status, or a table with status, headers, and body or json", scripting.TypeName(v))
+		return nil, fmt.Errorf("cannot answer with a %s: return nothing, a string, a status, or a table with status, headers, and body or json", scripting.TypeName(v))
 	}
 	return a, a.fill(m, encode)
 }

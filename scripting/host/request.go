@@ -57,15 +57,15 @@ func NewRequest(r *http.Request, route scripting.Route, body string, decode *scr
 // requestType is what the hook http gets.
 var requestType = &scripting.ObjectType{
 	Name: "http.Request",
-	Doc:  "A request that a source is sent.",
+	Doc:  "A request received by a source.",
 	Fields: []scripting.Param{
-		{Name: "method", Kind: scripting.KindString, Doc: "The method: POST."},
-		{Name: "path", Kind: scripting.KindString, Doc: "The path, decoded, without what is before the component's own: /hook."},
-		{Name: "params", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: `What stands for the wildcards of the route, by their names: of "POST /hook/{team}" it is params.team.`},
-		{Name: "query", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The parameters of the URL by name; of one that comes several times the first."},
-		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by their names in lower case; one that came several times is joined with commas."},
-		{Name: "body", Kind: scripting.KindString, Doc: "The body, byte for byte as it was sent, unpacked."},
-		{Name: "remote_address", Kind: scripting.KindString, Doc: "The IP address of who asks, or of the proxy between."},
+		{Name: "method", Kind: scripting.KindString, Doc: "The method, such as POST."},
+		{Name: "path", Kind: scripting.KindString, Doc: "The path, decoded, without the prefix of the component, such as /hook."},
+		{Name: "params", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: `The values of the wildcards of the route, by name: params.team for "POST /hook/{team}".`},
+		{Name: "query", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The query parameters by name; for a repeated parameter, its first value."},
+		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by name, in lower case. Repeated headers are joined with commas."},
+		{Name: "body", Kind: scripting.KindString, Doc: "The body, decompressed, with its bytes unchanged."},
+		{Name: "remote_address", Kind: scripting.KindString, Doc: "The IP address of the client, or of the proxy in between."},
 	},
 	Read: func(data any, field string) scripting.Value { return data.(*request).read(field) },
 	String: func(data any) string {
@@ -73,9 +73,9 @@ var requestType = &scripting.ObjectType{
 	},
 	Methods: []scripting.Function{
 		{
-			Name: "header", Doc: "Gives a header, however its name is written.",
-			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString, Doc: "Its name."}},
-			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "Its value; nil if there is none."},
+			Name: "header", Doc: "Returns a header. Names are case-insensitive.",
+			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString, Doc: "The name."}},
+			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "The value; nil if the header is missing."},
 			Uses: []scripting.Use{requestUse(`if req:header("X-Kind") ~= "disk" then return 422 end`, `headers = { ["x-kind"] = "net" }`,
 				`if (req.header("X-Kind") !== "disk") return 422;`, `headers: { "x-kind": "net" }`, `422`)},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -86,9 +86,9 @@ var requestType = &scripting.ObjectType{
 			},
 		},
 		{
-			Name: "query_all", Doc: "Gives all values of a parameter of the URL.",
-			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString, Doc: "Its name."}},
-			Result: scripting.Result{Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The values in their order; empty if there is none."},
+			Name: "query_all", Doc: "Returns all values of a query parameter.",
+			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString, Doc: "The name."}},
+			Result: scripting.Result{Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The values in their order; empty if the parameter is missing."},
 			Uses: []scripting.Use{requestUse(`return table.concat(req:query_all("job"), "+")`, `path = "/hook?job=a&job=b"`,
 				`return req.queryAll("job").join("+");`, `path: "/hook?job=a&job=b"`, `"a+b"`)},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -114,8 +114,8 @@ var requestType = &scripting.ObjectType{
 			},
 		},
 		{
-			Name: "form", Doc: "Decodes the body as the fields of a form (application/x-www-form-urlencoded).",
-			Result: scripting.Result{Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The fields by name; of one that comes several times the first.", Fails: true},
+			Name: "form", Doc: "Decodes the body as form fields (application/x-www-form-urlencoded).",
+			Result: scripting.Result{Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The fields by name; for a repeated field, its first value.", Fails: true},
 			Uses: []scripting.Use{requestUse(`return assert(req:form()).text`, `body = "text=it+works"`,
 				`return req.form().text;`, `body: "text=it+works"`, `"it works"`)},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -196,21 +196,21 @@ func authorizedMethod() scripting.Function {
 	named := func(name, doc string) scripting.Param { p := secret; p.Name, p.Doc = name, doc; return p }
 	return scripting.Function{
 		Name: "authorized",
-		Doc:  "Says whether the request proves that its sender knows a secret. The comparison takes as long for a wrong guess as for a good one.",
-		Params: []scripting.Param{{Name: "by", Kind: scripting.KindMap, Doc: "How; one of them.", Fields: []scripting.Param{
-			named("bearer", "The token in the header Authorization."),
-			{Name: "basic", Kind: scripting.KindMap, Optional: true, Doc: "The user in the header Authorization.", Fields: []scripting.Param{
+		Doc:  "Reports whether the request proves that its sender knows a secret. The comparison takes constant time.",
+		Params: []scripting.Param{{Name: "by", Kind: scripting.KindMap, Doc: "The method of authentication; set exactly one.", Fields: []scripting.Param{
+			named("bearer", "The token in the Authorization header."),
+			{Name: "basic", Kind: scripting.KindMap, Optional: true, Doc: "The user in the Authorization header.", Fields: []scripting.Param{
 				named("username", "A text or a secret."), named("password", "A text or a secret."),
 			}},
-			{Name: "hmac", Kind: scripting.KindMap, Optional: true, Doc: "A signature of the body in a header, as GitHub and others send it.", Fields: []scripting.Param{
-				named("key", "The secret that both know."),
-				{Name: "header", Kind: scripting.KindString, Doc: "The header: X-Hub-Signature-256."},
-				{Name: "prefix", Kind: scripting.KindString, Optional: true, Doc: `What is before the signature in it: "sha256=".`},
+			{Name: "hmac", Kind: scripting.KindMap, Optional: true, Doc: "A signature of the body in a header, as sent by GitHub and similar services.", Fields: []scripting.Param{
+				named("key", "The shared secret."),
+				{Name: "header", Kind: scripting.KindString, Doc: "The name of the header, such as X-Hub-Signature-256."},
+				{Name: "prefix", Kind: scripting.KindString, Optional: true, Doc: `The prefix of the signature, such as "sha256=".`},
 				{Name: "algorithm", Kind: scripting.KindString, Optional: true, Doc: "sha256 (the default), sha1 or sha512."},
 				{Name: "encoding", Kind: scripting.KindString, Optional: true, Doc: "hex (the default) or base64."},
 			}},
 		}}},
-		Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it does."},
+		Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the request is authorized."},
 		Uses: []scripting.Use{
 			requestUse(`if not req:authorized { bearer = ctx.secret("s3cret") } then return 401 end`, `headers = { authorization = "Bearer guess" }`,
 				`if (!req.authorized({ bearer: ctx.secret("s3cret") })) return 401;`, `headers: { authorization: "Bearer guess" }`, `401`),
@@ -304,10 +304,10 @@ func (q *request) signed(by *scripting.Map) (bool, error) {
 func secretOption(v scripting.Value, name string) (string, error) {
 	s, ok := revealText(v)
 	if !ok {
-		return "", &scripting.ArgError{Func: "authorized", Param: name, Msg: fmt.Sprintf("must be a text or a secret, not a %s", scripting.TypeName(v))}
+		return "", &scripting.ArgError{Func: "authorized", Param: name, Msg: fmt.Sprintf("must be a string or a secret, not a %s", scripting.TypeName(v))}
 	}
 	if s == "" {
-		return "", &scripting.ArgError{Func: "authorized", Param: name, Msg: "must not be empty: everybody could come"}
+		return "", &scripting.ArgError{Func: "authorized", Param: name, Msg: "must not be empty: anyone would be authorized"}
 	}
 	return s, nil
 }
@@ -327,7 +327,7 @@ func (e *BodyError) Error() string { return e.err.Error() }
 
 // ReadBody reads a body of at most limit bytes, packed and unpacked.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (string, error) {
-	tooLarge := &BodyError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes, the limit is script.requests.max_body_size", limit)}
+	tooLarge := &BodyError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes, the limit in script.requests.max_body_size", limit)}
 	if r.ContentLength > limit {
 		return "", tooLarge
 	}
@@ -342,7 +342,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (string, erro
 		in, err = zlib.NewReader(raw)
 	default:
 		w.Header().Set("Accept-Encoding", "gzip, deflate")
-		return "", &BodyError{http.StatusUnsupportedMediaType, fmt.Errorf("the encoding %.50q is not accepted, only gzip and deflate", enc)}
+		return "", &BodyError{http.StatusUnsupportedMediaType, fmt.Errorf("the encoding %.50q is not supported; use gzip or deflate", enc)}
 	}
 	var b strings.Builder
 	if err == nil {
@@ -353,7 +353,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (string, erro
 	case errors.Is(err, flow.ErrStopped):
 		return "", &BodyError{http.StatusServiceUnavailable, fmt.Errorf("cannot read the body: %w", err)}
 	case is && timeout.Timeout():
-		return "", &BodyError{http.StatusRequestTimeout, errors.New("the body did not come in time")}
+		return "", &BodyError{http.StatusRequestTimeout, errors.New("the body did not arrive in time")}
 	case errors.As(err, new(*http.MaxBytesError)) || int64(b.Len()) > limit:
 		return "", tooLarge
 	case err != nil:

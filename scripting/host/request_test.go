@@ -116,9 +116,9 @@ func TestRequestsAsObjects(t *testing.T) {
 	f("query_all", `[]`, "c")
 	f("json", "cannot decode JSON: there is no module json")
 	f("form", `cannot read the form: invalid URL escape "%zz"`)
-	f("authorized", "cannot call authorized: argument username must be a text or a secret, not a number", table("basic", table("username", 5.0, "password", "p")))
-	f("authorized", "cannot call authorized: argument password must not be empty: everybody could come", table("basic", table("username", "u", "password", scripting.NewSecret(""))))
-	f("authorized", "cannot call authorized: argument key must not be empty: everybody could come", table("hmac", table("key", "", "header", "X-B")))
+	f("authorized", "cannot call authorized: argument username must be a string or a secret, not a number", table("basic", table("username", 5.0, "password", "p")))
+	f("authorized", "cannot call authorized: argument password must not be empty: anyone would be authorized", table("basic", table("username", "u", "password", scripting.NewSecret(""))))
+	f("authorized", "cannot call authorized: argument key must not be empty: anyone would be authorized", table("hmac", table("key", "", "header", "X-B")))
 	f("authorized", "false", table("hmac", table("key", "k", "header", "X-C")))
 	f("authorized", "cannot call authorized: argument by has no key \"digest\": there is bearer, basic, hmac", table("digest", "x"))
 
@@ -147,7 +147,7 @@ func TestBodiesThatFail(t *testing.T) {
 		}
 	}
 	f(fmt.Errorf("%w: weir stops", flow.ErrStopped), 503, "cannot read the body: ")
-	f(context.DeadlineExceeded, 408, "the body did not come in time")
+	f(context.DeadlineExceeded, 408, "the body did not arrive in time")
 	f(io.ErrUnexpectedEOF, 400, "cannot read the body: unexpected EOF")
 
 	r := httptest.NewRequest("POST", "/", strings.NewReader("text"))
@@ -158,7 +158,7 @@ func TestBodiesThatFail(t *testing.T) {
 	r.Header.Set("Content-Encoding", strings.Repeat("x", 100))
 	w := httptest.NewRecorder()
 	_, err := host.ReadBody(w, r, 4)
-	fails(t, "an encoding", err, `the encoding "`+strings.Repeat("x", 50)+`" is not accepted, only gzip and deflate`)
+	fails(t, "an encoding", err, `the encoding "`+strings.Repeat("x", 50)+`" is not supported; use gzip or deflate`)
 	if got := w.Header().Get("Accept-Encoding"); got != "gzip, deflate" {
 		t.Errorf("got Accept-Encoding %q", got)
 	}

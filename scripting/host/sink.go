@@ -15,7 +15,7 @@ const maxReason = 1000
 func (h *Binding) deliveryNow(name string) (*Delivery, error) {
 	k := h.Call()
 	if k == nil || k.Delivery == nil {
-		return nil, &scripting.ArgError{Func: "ctx." + name, Msg: "it is for the hook send of a sink"}
+		return nil, &scripting.ArgError{Func: "ctx." + name, Msg: "only the hook send of a weir.sink can use it"}
 	}
 	return k.Delivery, nil
 }
@@ -29,11 +29,11 @@ func reasonOf(v scripting.Value) string {
 func retryFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "retry",
-		Doc: "Says that the batch was not delivered and is to be sent again: after a while that grows with every attempt, or after what it says. It goes on until the journal's max_age. " +
-			"It does not end the hook, and holds whatever the hook does then: write return before it. Records that were rejected are not sent again.",
-		Params: []scripting.Param{{Name: "how", Kind: scripting.KindMap, Optional: true, Doc: "When, and why.", Fields: []scripting.Param{
-			{Name: "after", Kind: scripting.KindString, Optional: true, Or: []scripting.Param{{Kind: scripting.KindNumber}}, Doc: `How long to wait, such as "5s", or in seconds; between 100ms and 10m.`},
-			{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "Why: the log and the node's health show it."},
+		Doc: "Marks the batch as not delivered and schedules another attempt. The delay grows with each attempt unless the script sets it. Attempts continue until the journal's max_age. " +
+			"It does not end the hook and takes effect even if the hook fails afterwards: call it as return ctx.retry(…). Rejected records are not sent again.",
+		Params: []scripting.Param{{Name: "how", Kind: scripting.KindMap, Optional: true, Doc: "The delay and the reason.", Fields: []scripting.Param{
+			{Name: "after", Kind: scripting.KindString, Optional: true, Or: []scripting.Param{{Kind: scripting.KindNumber}}, Doc: `The delay, such as "5s", or a number of seconds; between 100ms and 10m.`},
+			{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "The reason, for the log and the health of the node."},
 		}}},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -90,7 +90,7 @@ func afterOf(v scripting.Value) (d time.Duration, err error) {
 		d = time.Duration(min(max(x, 0), 1e6) * float64(time.Second))
 	}
 	if d < 0 {
-		return 0, &scripting.ArgError{Func: "retry", Param: "how", Msg: "has an after below 0"}
+		return 0, &scripting.ArgError{Func: "retry", Param: "how", Msg: "has a negative after"}
 	}
 	return d, nil
 }
@@ -99,11 +99,11 @@ func afterOf(v scripting.Value) (d time.Duration, err error) {
 func rejectFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "reject",
-		Doc: "Says that the batch, or a record of it, is lost for good: it is counted and not sent again. The node is unhealthy until something is delivered. " +
-			"It does not end the hook, and holds whatever the hook does then.",
+		Doc: "Gives up the batch or one of its records: it is counted and not sent again. The node is unhealthy until the next successful delivery. " +
+			"It does not end the hook and takes effect even if the hook fails afterwards.",
 		Params: []scripting.Param{
-			{Name: "what", Kind: scripting.KindAny, Doc: "A record of the batch; or the reason, for all of the batch."},
-			{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "Why, of a record: the log and the node's health show it."},
+			{Name: "what", Kind: scripting.KindAny, Doc: "A record of the batch, or the reason if the whole batch is rejected."},
+			{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "The reason for a record, for the log and the health of the node."},
 		},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -159,8 +159,8 @@ t.metrics("a 1");`,
 func attemptFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "attempt",
-		Doc:    "Which attempt to send these records it is. A process that was killed counts from 1 again.",
-		Result: scripting.Result{Kind: scripting.KindInt, Doc: "From 1."},
+		Doc:    "Returns the number of the current attempt to send these records. After weir was killed, counting starts at 1 again.",
+		Result: scripting.Result{Kind: scripting.KindInt, Doc: "The number, starting at 1."},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
 return weir.sink {
@@ -192,8 +192,8 @@ export default defineSink({
 func batchIDFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "batch_id",
-		Doc: "A name of the batch that is the same at every attempt to send these records, and no other batch's: for who must not take them twice, as in a header Idempotency-Key. " +
-			"A part of a batch that the script failed on has a name of its own. After a process was killed, records may come again in other company, under another name.",
+		Doc: "Returns an ID of the batch. It is unique and stays the same for all attempts to send these records, so receivers can detect duplicates, for example with an Idempotency-Key header. " +
+			"If weir splits a batch after an error of the script, each part has its own ID. After weir was killed, records may be sent again in a different batch with a different ID.",
 		Result: scripting.Result{Kind: scripting.KindString, Doc: "32 hexadecimal digits."},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"

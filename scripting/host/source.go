@@ -6,8 +6,8 @@ import "github.com/weir-run/weir/scripting"
 func exportFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "export",
-		Doc: "Gives values of what the definition's exports declare, which other blocks of the config refer to. What is not given stays as it is; " +
-			"when there is a value for each, blocks that refer to one are evaluated, if it is another than before.",
+		Doc: "Sets values that the definition declares in exports and that other blocks of the config refer to. Values that are not passed stay unchanged. " +
+			"Once all values are set, weir evaluates the blocks that refer to a value whenever that value changes.",
 		Params: []scripting.Param{{Name: "values", Kind: scripting.KindMap, Doc: "Values by name."}},
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -43,8 +43,8 @@ export default defineSource({
 func flushFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "flush",
-		Doc:    "Sends what the hook run has emitted until now, and waits until it is accepted. Whatever waits does that as well.",
-		Result: scripting.Result{Fails: true, Doc: "Nothing; an error when the component stops, after which run should return."},
+		Doc:    "Sends the records that the hook run has emitted so far, and waits until they are accepted. Every call that waits does this too.",
+		Result: scripting.Result{Fails: true, Doc: "Nothing. It fails when the component stops; run should then return."},
 		Waits:  true,
 		Uses: []scripting.Use{{
 			Lua: `local weir = require "weir"
@@ -73,7 +73,7 @@ export default defineSource({
 		Fn: func([]scripting.Value) (scripting.Value, error) {
 			flush := h.Call().Flush
 			if flush == nil {
-				return nil, &scripting.ArgError{Func: "flush", Msg: "it is for the hook run; what others emit is sent when they return"}
+				return nil, &scripting.ArgError{Func: "flush", Msg: "only the hook run can use it; records emitted by other hooks are sent when the hook returns"}
 			}
 			return nil, flush()
 		},

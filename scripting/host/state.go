@@ -21,7 +21,7 @@ type stateRef struct {
 	h *Binding // its call at hand says what time it is
 }
 
-var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics or logs")
+var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the result of these hooks is cached and may depend only on labels and ctx.args; use metrics or logs")
 
 // collection returns the collection and the time, or why it cannot be used here.
 func (r *stateRef) collection() (*state.Collection, int64, error) {
@@ -39,7 +39,7 @@ func (r *stateRef) collection() (*state.Collection, int64, error) {
 func stateModule(h *Binding, slots []*StateSlot) *scripting.Module {
 	m := &scripting.Module{
 		Name:  "state",
-		Doc:   "What the definition declares in state: shared by all VMs of the node, kept over reloads. Operations are atomic one by one. What they did stays when a hook fails later.",
+		Doc:   "The state that the definition declares in state. All VMs of the node share it, and it is kept across reloads. Each operation is atomic. Changes are not undone if a hook fails later.",
 		Types: stateTypes,
 		Absent: func(name string) string {
 			all := make([]string, len(slots))
@@ -70,7 +70,7 @@ var stateTypes, oldStateTypes = func() (now, old []*scripting.ObjectType) {
 				reading = append(reading, m)
 			}
 		}
-		old = append(old, &scripting.ObjectType{Name: "old state." + string(k), Doc: "What the version before kept: it can only be read.", Methods: reading, String: stateText})
+		old = append(old, &scripting.ObjectType{Name: "old state." + string(k), Doc: "The state of the previous version; it is read-only.", Methods: reading, String: stateText})
 	}
 	return now, old
 }()
@@ -106,60 +106,60 @@ func stateText(data any) string {
 var readsState = map[string]bool{"get": true, "has": true, "size": true, "full": true, "peek": true, "entries": true}
 
 var stateDocs = map[state.Kind]string{
-	state.Counter: "Numbers by key. A key that is not there counts 0.",
+	state.Counter: "Numbers by key. The value of a missing key is 0.",
 	state.Map:     "Values by key.",
-	state.Set:     "Keys that are there or not.",
-	state.LRU:     "Values by key; when it is full, the one that was not used for longest goes.",
-	state.Queue:   "Values in the order they came.",
+	state.Set:     "A set of keys.",
+	state.LRU:     "Values by key; when it is full, the least recently used entry is removed.",
+	state.Queue:   "Values in the order in which they were added.",
 }
 
 // stateMethods are the methods of a kind of state.
 func stateMethods(kind state.Kind) []scripting.Function {
 	key := scripting.Param{Name: "key", Kind: scripting.KindString, Doc: "The key."}
-	value := scripting.Param{Name: "value", Kind: scripting.KindAny, Doc: "Text, a number, a bool, or a list or map of these: what is kept is a copy."}
+	value := scripting.Param{Name: "value", Kind: scripting.KindAny, Doc: "A string, a number, a bool, or a list or map of these. A copy is stored."}
 	f := stateFunc
 	common := []scripting.Function{
-		f(kind, "size", "How many entries there are.", nil, scripting.Result{Kind: scripting.KindInt, Doc: "The number."}, sizeOfState),
-		f(kind, "full", "Whether there is room for no new entry.", nil, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is full."}, fullState),
+		f(kind, "size", "Returns the number of entries.", nil, scripting.Result{Kind: scripting.KindInt, Doc: "The number."}, sizeOfState),
+		f(kind, "full", "Reports whether there is no room for a new entry.", nil, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is full."}, fullState),
 		f(kind, "clear", "Removes all entries.", nil, scripting.Result{}, clearState),
-		f(kind, "entries", "A copy of the entries as they are now, those that were written longest ago first.",
-			[]scripting.Param{{Name: "limit", Kind: scripting.KindInt, Optional: true, Doc: "How many at most; 10,000 by default."}}, entriesResult(kind), entriesOfState),
+		f(kind, "entries", "Returns a copy of the current entries, least recently written first.",
+			[]scripting.Param{{Name: "limit", Kind: scripting.KindInt, Optional: true, Doc: "The maximum number of entries; 10,000 by default."}}, entriesResult(kind), entriesOfState),
 	}
 	byKey := []scripting.Function{
-		f(kind, "has", "Whether a key is there. It is no use, for an lru.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is there."}, hasState),
-		f(kind, "delete", "Removes a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it was there."}, deleteState),
+		f(kind, "has", "Reports whether a key exists. For an lru, this does not count as a use.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it exists."}, hasState),
+		f(kind, "delete", "Removes a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindBool, Doc: "Whether it existed."}, deleteState),
 	}
 	fails := func(k scripting.Kind, doc string) scripting.Result {
 		return scripting.Result{Kind: k, Doc: doc, Fails: true}
 	}
 	number := scripting.Param{Name: "number", Kind: scripting.KindNumber, Doc: "The number."}
-	old := scripting.Param{Name: "old", Kind: scripting.KindAny, Doc: "What is there; nil when nothing is."}
-	change := scripting.Param{Name: "fn", Kind: scripting.KindFunction, Doc: "It gets what is there, nil when nothing is, and returns what is to be there, nil for nothing. It may run again when another VM was faster, so it should do nothing else.",
+	old := scripting.Param{Name: "old", Kind: scripting.KindAny, Doc: "The current value; nil if there is none."}
+	change := scripting.Param{Name: "fn", Kind: scripting.KindFunction, Doc: "A function that receives the current value, or nil, and returns the new value, or nil to delete the key. It can be called again if another VM changes the key at the same time, so it should have no side effects.",
 		Call: &scripting.Function{Params: []scripting.Param{old}, Result: scripting.Result{Kind: scripting.KindAny, Optional: true}}}
-	update := f(kind, "update", "Changes a key to what fn makes of it, in one step.", []scripting.Param{key, change}, fails(scripting.KindAny, "What is there now."), updateState)
+	update := f(kind, "update", "Atomically replaces the value of a key with the result of fn.", []scripting.Param{key, change}, fails(scripting.KindAny, "The new value."), updateState)
 	switch kind {
 	case state.Counter:
 		n := number
-		n.Name, n.Optional, n.Doc = "by", true, "How much; 1 by default, and it may be negative."
+		n.Name, n.Optional, n.Doc = "by", true, "The number to add; 1 by default. It may be negative."
 		return append(append([]scripting.Function{
-			f(kind, "add", "Adds to a key.", []scripting.Param{key, n}, fails(scripting.KindNumber, "The sum."), addState),
-			f(kind, "get", "The number of a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindNumber, Doc: "The number; 0 for a key that is not there."}, getState),
+			f(kind, "add", "Adds a number to a key.", []scripting.Param{key, n}, fails(scripting.KindNumber, "The sum."), addState),
+			f(kind, "get", "Returns the number of a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindNumber, Doc: "The number; 0 if the key does not exist."}, getState),
 			f(kind, "set", "Sets a key.", []scripting.Param{key, number}, fails(scripting.KindBool, "true."), setState),
 			update,
 		}, byKey...), common...)
 	case state.Set:
 		return append(append([]scripting.Function{
-			f(kind, "add", "Adds a key. One that is there gets its ttl anew.", []scripting.Param{key}, fails(scripting.KindBool, "Whether it is new."), insertState),
+			f(kind, "add", "Adds a key. If it exists already, its ttl starts again.", []scripting.Param{key}, fails(scripting.KindBool, "Whether it is new."), insertState),
 		}, byKey...), common...)
 	case state.Queue:
 		return append([]scripting.Function{
 			f(kind, "push", "Adds a value to the end.", []scripting.Param{value}, fails(scripting.KindBool, "true."), pushState),
-			f(kind, "pop", "Takes the first value.", nil, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "The value; nil when it is empty."}, popState),
-			f(kind, "peek", "The first value, which stays.", nil, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "The value; nil when it is empty."}, peekState),
+			f(kind, "pop", "Removes and returns the first value.", nil, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "The value; nil if the queue is empty."}, popState),
+			f(kind, "peek", "Returns the first value without removing it.", nil, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "The value; nil if the queue is empty."}, peekState),
 		}, common...)
 	}
 	return append(append([]scripting.Function{
-		f(kind, "get", "The value of a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "A copy of the value; nil for a key that is not there."}, getState),
+		f(kind, "get", "Returns the value of a key.", []scripting.Param{key}, scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "A copy of the value; nil if the key does not exist."}, getState),
 		f(kind, "set", "Sets a key; nil deletes it.", []scripting.Param{key, value}, fails(scripting.KindBool, "true."), setState),
 		update,
 	}, byKey...), common...)
@@ -250,7 +250,7 @@ func updateState(c *state.Collection, now int64, args []scripting.Value) (script
 		}
 		v, err := stateValue(out)
 		if err != nil {
-			return nil, &scripting.ArgError{Func: "update", Param: "fn", Msg: "returned what cannot be kept: " + err.Error()}
+			return nil, &scripting.ArgError{Func: "update", Param: "fn", Msg: "returned a value that state cannot store: " + err.Error()}
 		}
 		if c.Kind() == state.Counter {
 			switch v.Kind {

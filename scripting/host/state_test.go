@@ -71,7 +71,7 @@ func TestStateMethods(t *testing.T) {
 	f("counter", "update", "7", "a", update(int64(7), nil))
 	f("counter", "update", "cannot call update: argument fn must return a number, not a string", "a", update("x", nil))
 	f("counter", "update", "cannot call update: argument fn failed: no", "a", update(nil, errors.New("no")))
-	f("counter", "update", "cannot call update: argument fn returned what cannot be kept: cannot keep a function in state: it must be text, a number, a bool, or a list or map of these", "a", update(update(nil, nil), nil))
+	f("counter", "update", "cannot call update: argument fn returned a value that state cannot store: cannot keep a function in state: it must be text, a number, a bool, or a list or map of these", "a", update(update(nil, nil), nil))
 	f("counter", "update", "nothing", "a", update(nil, nil))
 	f("counter", "has", "false", "a")
 	f("counter", "get", "cannot call get: argument key must be a string, not a bool", true)
@@ -121,7 +121,7 @@ func TestStateOutsideOfHooks(t *testing.T) {
 	s := open(t, transform(), host.AccessOptions{}, slots()...)
 	s.call.Remembering = true
 	_, err := method(t, s.piece(t, "map"), "get", "a")
-	fails(t, "in series", err, "cannot use ctx.state in series or stream: the hook is asked once and its answer remembered")
+	fails(t, "in series", err, "cannot use ctx.state in series or stream: the result of these hooks is cached")
 	s.outside = true
 	_, err = method(t, s.piece(t, "map"), "get", "a")
 	fails(t, "in no hook", err, "cannot call map: state can be used in hooks only")

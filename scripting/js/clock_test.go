@@ -12,8 +12,8 @@ func TestRuntimeWords(t *testing.T) {
     throws(() => ctx.http.get("http://a"), "write needs: { http: true } in its definition")
     throws(() => ctx.read("a"), "write needs: { read: true }")
     throws(() => ctx.exec("a"), 'write needs: { exec: ["NAME"] }')
-    throws(() => ctx.export({}), "it is for defineSource")
-    throws(() => ctx.flush(), "it is for the hook run of defineSource")
+    throws(() => ctx.export({}), "only a defineSource")
+    throws(() => ctx.flush(), "only the hook run of a defineSource can use it")
 `)
 }
 

@@ -228,5 +228,5 @@ func (v *vm) bindContext(o *goja.Object, m *scripting.Module) {
 }
 
 func refusedInSeries(what string) error {
-	return fmt.Errorf("cannot use %s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", what)
+	return fmt.Errorf("cannot use %s in series: its result is cached and may depend only on labels and ctx.args; use metrics", what)
 }

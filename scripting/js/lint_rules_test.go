@@ -43,8 +43,8 @@ func TestLintBySignal(t *testing.T) {
 	}
 	series("s.labels.x = s.name; if (s.type === 'counter') s.drop()")
 	series("s.labls", `3:3: a series has no "labls": did you mean labels?`)
-	series("s.value", `3:3: cannot read value in series: the hook sees labels only, because what it decides is remembered for the series; use metrics`)
-	series("ctx.emit({ name: 'x', value: 1 })", `3:5: cannot use ctx.emit in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics`)
+	series("s.value", `3:3: cannot read value in series: the hook can read only labels because its result is cached; use metrics`)
+	series("ctx.emit({ name: 'x', value: 1 })", `3:5: cannot use ctx.emit in series: its result is cached and may depend only on labels and ctx.args; use metrics`)
 	stream := func(body string, want ...string) {
 		t.Helper()
 		findingsIn(t, "defineTransform({ stream(s, ctx) {", body, "} })", want...)

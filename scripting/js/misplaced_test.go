@@ -81,7 +81,7 @@ export default defineTransform({
 			t.Errorf("%s: got %s: %q, want %q", body, h.State, h.Message, want)
 		}
 	}
-	const because = " in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics"
+	const because = " in series: its result is cached and may depend only on labels and ctx.args; use metrics"
 	f(`ctx.now()`, "cannot use ctx.now"+because)
 	f(`ctx.log.info("x")`, "cannot use ctx.log"+because)
 	f(`ctx.http.get("http://a/")`, "cannot use ctx.http"+because)

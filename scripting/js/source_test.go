@@ -71,8 +71,8 @@ func TestPollRefuses(t *testing.T) {
 	f(`ctx.export({ target: [] })`, `cannot call export: argument values is wrong: cannot export "target": the definition's exports have targets; did you mean targets?`)
 	f(`ctx.export({ targets: [{ a: {} }] })`, `cannot call export: argument values is wrong: cannot export "targets": element 1: "a": a map is not a string`)
 	f(`ctx.export()`, `cannot call export: argument values is missing; it is a map`)
-	f(`ctx.flush()`, `cannot use ctx.flush: it is for the hook run`)
-	f(`ctx.batchId()`, `cannot call ctx.batchId: it is for the hook send of a sink`)
+	f(`ctx.flush()`, `cannot use ctx.flush: only the hook run`)
+	f(`ctx.batchId()`, `cannot call ctx.batchId: only the hook send of a weir.sink can use it`)
 	f(`ctx.emit({ name: "x", value: ctx.sleep(0).status })`, `cannot emit a record without a value`)
 	f(`await (async () => { throw new Error("deep") })()`, `deep`)
 	allPass(t, runScriptTest(t, `import { arg, defineSource } from "weir";

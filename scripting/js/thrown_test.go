@@ -51,7 +51,7 @@ func TestErrorsOfCallbacks(t *testing.T) {
 	f("batch.each((m: any) => {\nm.nope\n})", `a record has no "nope": there is name, type, value, labels, time, stale, help, unit, histogram, exemplars, drop() and copy()`)
 	f("try { batch.mapValue(() => { throw new Error(\"inner\") }) } catch (e: any) {\nthrow new Error(\"outer: \" + e.message)\n}", "outer: inner")
 	f("for (const r of batch)\nctx.state.seen.update(r.name, () => { throw new Error(\"broke\") })", "cannot call update: argument fn failed: broke")
-	f("for (const r of batch)\nctx.state.seen.update(r.name, () => () => 1)", "cannot call update: argument fn returned what cannot be kept: cannot keep a function in state: it must be text, a number, a bool, or a list or map of these")
+	f("for (const r of batch)\nctx.state.seen.update(r.name, () => () => 1)", "cannot call update: argument fn returned a value that state cannot store: cannot keep a function in state: it must be text, a number, a bool, or a list or map of these")
 	f("for (const r of batch)\nctx.state.seen.update(r.name, () => Symbol())", "cannot call update: argument fn failed: cannot pass a symbol to a function of the host")
 	f("for (const r of batch)\nre.compile(\"a\").replace(r.name, () => { throw new Error(\"broke\") })", "cannot call replace: argument with failed: broke")
 }

@@ -269,11 +269,11 @@ func TestSeriesIsPure(t *testing.T) {
 			t.Errorf("%s: got %q, want %q in line 3", expr, got, want)
 		}
 	}
-	f(`ctx.now()`, `cannot use ctx.now in series: the hook is asked once and its answer remembered`)
+	f(`ctx.now()`, `cannot use ctx.now in series: its result is cached`)
 	f(`ctx.emit{}`, `cannot use ctx.emit in series`)
 	f(`ctx.log.info("x")`, `cannot use ctx.log in series`)
 	f(`ctx.state.x`, `cannot use ctx.state in series`)
-	f(`s.value`, `cannot read value in series: the hook sees labels only`)
+	f(`s.value`, `cannot read value in series: the hook can read only labels`)
 	f(`s.time`, `cannot read time in series`)
 	f(`s.labls`, `a series has no "labls"`)
 	f(`ctx.bogus`, `ctx has no "bogus"`)

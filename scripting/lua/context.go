@@ -183,7 +183,7 @@ func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
 }
 
 func refusedInSeries(what string) error {
-	return fmt.Errorf("cannot use %s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", what)
+	return fmt.Errorf("cannot use %s in series: its result is cached and may depend only on labels and ctx.args; use metrics", what)
 }
 
 // ctxEmit is ctx.emit{ name =, labels =, value =, time = }, or of a copied or

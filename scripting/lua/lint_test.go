@@ -110,8 +110,8 @@ func TestLintFiles(t *testing.T) {
 	}
 	// The hook series.
 	f(`return weir.transform { series = function(s, ctx) local x = s.value ctx.log.info("x") s.labels.a = s.nam s.help = "" end }`,
-		`2:63: cannot read value in series: the hook sees labels only, because what it decides is remembered for the series; use metrics
-2:73: cannot use ctx.log in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics
+		`2:63: cannot read value in series: the hook can read only labels because its result is cached; use metrics
+2:73: cannot use ctx.log in series: its result is cached and may depend only on labels and ctx.args; use metrics
 2:102: a series has no "nam": did you mean name?
 2:108: cannot set "help" of a series: what can be set is name and labels
 `)

@@ -453,7 +453,7 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "unit":
 			L.Push(v.values.label(s.Unit()))
 		case "value", "time", "stale", "histogram", "exemplars":
-			v.raise(L, fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key))
+			v.raise(L, fmt.Errorf("cannot read %s in series: the hook can read only labels because its result is cached; use metrics", key))
 		default:
 			if f := methods.find(lua.LString(key)); f != nil {
 				L.Push(f)

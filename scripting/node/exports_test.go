@@ -88,7 +88,7 @@ func TestNoExports(t *testing.T) {
 	}
 	n.save(`return weir.transform { metrics = function(batch, ctx) ctx.export {} end }`, "")
 	n.send(text(t, 1, "a 1\n"))
-	if got, want := n.Health().Message, "cannot use ctx.export: it is for weir.source, a transform exports its receiver alone"; !strings.Contains(got, want) {
+	if got, want := n.Health().Message, "cannot use ctx.export: only a weir.source can export values; a transform exports only its receiver"; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -158,7 +158,7 @@ func TestRemembered(t *testing.T) {
 		metrics = function(batch, ctx) kept = ctx end,
 	}`, allow(`http = ["http://127.0.0.1/*"]`))
 	n.send(text(t, 1, "a 1\n"))
-	want := "cannot use ctx.http in series: the hook is asked once and its answer remembered"
+	want := "cannot use ctx.http in series: its result is cached"
 	if h := n.Health(); !strings.Contains(h.Message, want) {
 		t.Errorf("got %q, want %q", h.Message, want)
 	}
@@ -188,11 +188,11 @@ func TestRead(t *testing.T) {
 	f("read = true", `return ctx.read("DIR/token", { secret = true })`, "<secret>")
 	f("read = true", `return ctx.read("DIR/map.txt", { max_bytes = 2 })`, "nil | cannot read map.txt: it is too large: it has more than 2 bytes, the limit is max_bytes")
 	f("read = true", `return ctx.read("DIR/missing")`, "nil | cannot read missing: no such file or directory")
-	f("read = true", `return ctx.read("/etc/passwd")`, `nil | cannot read "/etc/passwd": script.allow.read does not grant it`)
+	f("read = true", `return ctx.read("/etc/passwd")`, `nil | cannot read "/etc/passwd": script.allow.read of the block does not grant it`)
 	f("read = true", `return ctx.read("DIR/../x")`, `nil | cannot read "DIR/../x": write it as `+filepath.ToSlash(filepath.Dir(dir))+`/x: there must be no . or .., no // and no slash at its end`)
 	f("read = true", `return ctx.read("map.txt")`, `nil | cannot read "map.txt": it must be an absolute path`)
 	f(`read = { "DIR/*.txt" }`, `return ctx.read("DIR/map.txt")`, "one")
-	f(`read = { "DIR/*.txt" }`, `return ctx.read("DIR/other.json")`, `nil | cannot read "DIR/other.json": the script's needs.read does not name it`)
+	f(`read = { "DIR/*.txt" }`, `return ctx.read("DIR/other.json")`, `nil | cannot read "DIR/other.json": needs.read of the script does not name it`)
 }
 
 // TestReadStorage: a script cannot read weir's storage directory, where the token
@@ -306,9 +306,9 @@ func TestExec(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what was run (-want +got):\n%s", diff)
 	}
-	f(`return ctx.exec("tool", { "stop" })`, "nil | cannot run "+filepath.FromSlash(abs("/bin/tool"))+" with these arguments: script.allow.exec grants others")
-	f(`return ctx.exec("tool2")`, `nil | cannot run "tool2": the script's needs.exec and script.allow.exec do not both name it`)
-	f(`return ctx.exec("sh", { "-c", "x" })`, `nil | cannot run "sh": the script's needs.exec and script.allow.exec do not both name it`)
+	f(`return ctx.exec("tool", { "stop" })`, "nil | cannot run "+filepath.FromSlash(abs("/bin/tool"))+" with these arguments: script.allow.exec grants it with different arguments")
+	f(`return ctx.exec("tool2")`, `nil | cannot run "tool2": both needs.exec of the script and script.allow.exec of the block must name it`)
+	f(`return ctx.exec("sh", { "-c", "x" })`, `nil | cannot run "sh": both needs.exec of the script and script.allow.exec of the block must name it`)
 	// exec = true leaves it to the block.
 	if said := n.runScript(scriptReturning("exec = true", "", `return ctx.exec("tool2", { "x" }).stdout`), attrs); said != "out" {
 		t.Errorf("a program that only the block names: %s", said)

@@ -40,20 +40,20 @@ func TestOwnMetricsOfScripts(t *testing.T) {
 	same(t, n.own(), "")
 	n.send(text(t, 1, "a{job=\"x\"} 1\nb 2\n"))
 	n.send(text(t, 1, "a{job=\"y\"} 1\n"))
-	const want = `# HELP weir_script_custom_calls_total Counted by the script.
+	const want = `# HELP weir_script_custom_calls_total A metric defined by the script.
 # TYPE weir_script_custom_calls_total counter
 weir_script_custom_calls_total 3
-# HELP weir_script_custom_refused_total Uses of series of ctx.metrics that were over the limit of 1000 series or 200 metrics.
+# HELP weir_script_custom_refused_total Updates of series of ctx.metrics that were ignored because the limit of 1000 series or 200 metrics was reached.
 # TYPE weir_script_custom_refused_total counter
 weir_script_custom_refused_total 0
 # HELP weir_script_custom_seen_total What was seen.
 # TYPE weir_script_custom_seen_total counter
 weir_script_custom_seen_total{job="x",n="5",yes="true"} 2
 weir_script_custom_seen_total{job="y",n="5",yes="true"} 1
-# HELP weir_script_custom_series Series that the script counts in ctx.metrics.
+# HELP weir_script_custom_series Series that the script has in ctx.metrics.
 # TYPE weir_script_custom_series gauge
 weir_script_custom_series 4
-# HELP weir_script_custom_size Counted by the script.
+# HELP weir_script_custom_size A metric defined by the script.
 # TYPE weir_script_custom_size gauge
 weir_script_custom_size 2
 `
@@ -84,12 +84,12 @@ func TestOwnMetricsRefused(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", use, got, want)
 		}
 	}
-	f(`ctx.metrics.counter("Bad")`, `cannot call counter: argument name must be of lower case letters, digits and underscores, begin with a letter and have 100 at most, unlike "Bad"`)
+	f(`ctx.metrics.counter("Bad")`, `cannot call counter: argument name must consist of lower-case letters, digits and underscores, begin with a letter and have at most 100 characters, unlike "Bad"`)
 	f(`ctx.metrics.gauge("g", { component_id = "x" })`, `cannot call gauge: argument labels cannot have the label "component_id"`)
 	f(`ctx.metrics.gauge("g", { ["a-b"] = "x" })`, `cannot call gauge: argument labels cannot have the label "a-b"`)
 	f(`ctx.metrics.gauge("g", { a = ("x"):rep(257) })`, `cannot call gauge: argument labels cannot have a label value of 257 bytes: the limit is 256`)
-	f(`ctx.metrics.gauge("g")`, `cannot call gauge: argument labels must be those of the first use: [a], not []`)
-	f(`ctx.metrics.histogram("g", { a = "b" })`, `cannot call histogram: argument name is that of a gauge already`)
+	f(`ctx.metrics.gauge("g")`, `cannot call gauge: argument labels must be the labels of the first use: [a], not []`)
+	f(`ctx.metrics.histogram("g", { a = "b" })`, `cannot call histogram: argument name is already used by a gauge`)
 	f(`ctx.metrics.counter("c"):add(-1)`, `cannot call add: argument n must not be negative: a counter only goes up`)
 	f(`ctx.metrics.counter("long", {}, ("x"):rep(1001))`, `cannot call counter: argument help cannot have 1001 bytes: the limit is 1000`)
 	f(`local t = {} for i = 1, 100000 do t["l" .. i] = "v" end ctx.metrics.counter("wide", t)`, `cannot call counter: argument labels cannot have 100000 labels: the limit is 10`)

@@ -120,7 +120,7 @@ func TestServe(t *testing.T) {
 	failed(`error("boom")`, "in http: boom")
 	failed(`return 99`, "POST /hook: cannot answer with this status: it must be between 200 and 599")
 	failed(`return 200.5`, "cannot answer 200.5: a status must be a whole number")
-	failed(`return true`, "cannot answer with a bool: return nothing, a text, a status, or a table with status, headers, and body or json")
+	failed(`return true`, "cannot answer with a bool: return nothing, a string, a status, or a table with status, headers, and body or json")
 	failed(`return { "x" }`, "cannot answer with a list")
 	failed(`return { stauts = 200 }`, `cannot answer this: the table has no key "stauts": did you mean status?`)
 	failed(`return { body = "a", json = "b" }`, "cannot answer both body and json")
@@ -188,15 +188,15 @@ func TestBodies(t *testing.T) {
 	}
 	full := strings.Repeat("a", 10<<10)
 	f(full, "200 10240")
-	f(full+"a", "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size")
+	f(full+"a", "413 the body has more than 10240 bytes, the limit in script.requests.max_body_size")
 	f(packed(t, gz, []byte(full)), "200 10240", "Content-Encoding", "gzip")
 	f(packed(t, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }, []byte(full)), "200 10240", "Content-Encoding", "Deflate")
 	// A bomb: 64 MiB in 64 KiB, of which no more is unpacked than may be.
-	f(packed(t, gz, make([]byte, 6<<20)), "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size", "Content-Encoding", "gzip")
-	f(packed(t, gz, []byte(full+"a")), "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size", "Content-Encoding", "gzip")
+	f(packed(t, gz, make([]byte, 6<<20)), "413 the body has more than 10240 bytes, the limit in script.requests.max_body_size", "Content-Encoding", "gzip")
+	f(packed(t, gz, []byte(full+"a")), "413 the body has more than 10240 bytes, the limit in script.requests.max_body_size", "Content-Encoding", "gzip")
 	f("no gzip", "400 cannot read the body: unexpected EOF", "Content-Encoding", "gzip")
 	f(packed(t, gz, []byte(full))[:20], "400 cannot read the body: unexpected EOF", "Content-Encoding", "gzip")
-	f("x", `415 the encoding "br" is not accepted, only gzip and deflate`, "Content-Encoding", "br")
+	f("x", `415 the encoding "br" is not supported; use gzip or deflate`, "Content-Encoding", "br")
 	// One whose length nobody says.
 	r, err := http.NewRequest("POST", n.url+"/hook", io.MultiReader(strings.NewReader(full), strings.NewReader("a")))
 	if err != nil {

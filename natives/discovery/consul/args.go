@@ -16,13 +16,13 @@ type Arguments struct {
 	Server string `alloy:"server,attr,optional"`
 	// Token to access the API with.
 	Token component.Secret `alloy:"token,attr,optional"`
-	// Datacenter to query. Default: that of the server.
+	// Datacenter to query. Default: the datacenter of the server.
 	Datacenter string `alloy:"datacenter,attr,optional"`
 	// Namespace to query (Consul Enterprise).
 	Namespace string `alloy:"namespace,attr,optional"`
 	// Admin partition to query (Consul Enterprise).
 	Partition string `alloy:"partition,attr,optional"`
-	// What the tags are joined with in __meta_consul_tags.
+	// Separator of the tags in __meta_consul_tags.
 	TagSeparator string `alloy:"tag_separator,attr,optional"`
 	// Scheme of the API, http or https.
 	Scheme string `alloy:"scheme,attr,optional"`
@@ -30,15 +30,16 @@ type Arguments struct {
 	Username string `alloy:"username,attr,optional"`
 	// Password to access the API with; the same as in basic_auth.
 	Password component.Secret `alloy:"password,attr,optional"`
-	// Whether any server may answer, not only the leader, which is cheaper.
+	// Whether any server may answer, which is cheaper than asking the leader.
 	AllowStale bool `alloy:"allow_stale,attr,optional"`
 	// Services whose instances become targets. Default: all.
 	Services []string `alloy:"services,attr,optional"`
 	// Tags that a service must have, all of them.
 	Tags []string `alloy:"tags,attr,optional"`
-	// Metadata that an instance's node must have; as of Consul 1.14, prefer filter.
+	// Metadata that the node of an instance must have. With Consul 1.14 or later, prefer
+	// filter.
 	NodeMeta map[string]string `alloy:"node_meta,attr,optional"`
-	// How long to wait between two queries of the same thing.
+	// Interval between two identical queries.
 	RefreshInterval time.Duration `alloy:"refresh_interval,attr,optional"`
 	// Filter expression for the catalog of services.
 	Filter string `alloy:"filter,attr,optional"`

@@ -15,7 +15,8 @@ type Arguments struct {
 	RefreshInterval time.Duration `alloy:"refresh_interval,attr,optional"`
 	// Type of the records: SRV, A, AAAA, MX or NS.
 	Type string `alloy:"type,attr,optional"`
-	// Port of the targets; needed for all types but SRV, whose records have one.
+	// Port of the targets. It is required for all types except SRV, whose records
+	// contain a port.
 	Port int `alloy:"port,attr,optional"`
 }
 

@@ -15,16 +15,16 @@ type Arguments struct {
 	// Address of the Docker daemon, such as unix:///var/run/docker.sock or
 	// https://docker.example.com:2376.
 	Host string `alloy:"host,attr"`
-	// Port of containers that expose none.
+	// Port of containers that expose no port.
 	Port int `alloy:"port,attr,optional"`
-	// Host to use for containers in the host's network.
+	// Host name of containers that use the host's network.
 	HostNetworkingHost string `alloy:"host_networking_host,attr,optional"`
 	// How often the containers are listed.
 	RefreshInterval time.Duration `alloy:"refresh_interval,attr,optional"`
-	// Conditions that containers must meet, as of `docker ps --filter`.
+	// Filters for containers, like those of `docker ps --filter`.
 	Filters []Filter `alloy:"filter,block,optional"`
-	// Whether a container in several networks is only one target a port, with
-	// the address in the network that is first by name.
+	// Whether a container in several networks becomes only one target per port, with the
+	// address in the network whose name sorts first.
 	MatchFirstNetwork bool `alloy:"match_first_network,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
@@ -34,7 +34,8 @@ type Arguments struct {
 type Filter struct {
 	// Name of the filter, such as label, name, network or status.
 	Name string `alloy:"name,attr"`
-	// Values of which one must match; all of them for the filter label.
+	// Values, at least one of which must match. For the filter label, all of them must
+	// match.
 	Values []string `alloy:"values,attr"`
 }
 

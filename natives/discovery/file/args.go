@@ -10,14 +10,14 @@ import (
 
 // Arguments of discovery.file.
 type Arguments struct {
-	// Files with targets in the format of Prometheus's file service discovery;
-	// they end in .json, .yml or .yaml, and the last element of a path may be a
-	// pattern, such as /etc/targets/*.json. A relative path starts where weir
-	// was started. Each is a regular file of at most 32 MiB. Changes are noticed at
-	// once.
+	// Files with targets in the format of Prometheus's file service discovery. Their
+	// names end in .json, .yml or .yaml, and the last element of a path may be a
+	// pattern, such as /etc/targets/*.json. A relative path is relative to the working
+	// directory of weir. Each file must be a regular file of at most 32 MiB. weir reads
+	// a file as soon as it changes.
 	Files []string `alloy:"files,attr"`
-	// How often the files are read in any case, for file systems that do not
-	// tell of changes.
+	// How often the files are read even if no change was reported, for file systems
+	// without change notifications.
 	RefreshInterval time.Duration `alloy:"refresh_interval,attr,optional"`
 }
 

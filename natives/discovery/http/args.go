@@ -14,7 +14,7 @@ type Arguments struct {
 	// URL to get the targets from, as JSON in the format of Prometheus's HTTP
 	// service discovery.
 	URL string `alloy:"url,attr"`
-	// How often the URL is asked; also how long an answer may take.
+	// Interval between two requests. It is also the timeout of a request.
 	RefreshInterval time.Duration `alloy:"refresh_interval,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`

@@ -19,33 +19,33 @@ type Arguments struct {
 	// Kind of objects to find: node, pod, service, endpoints, endpointslice or
 	// ingress.
 	Role string `alloy:"role,attr"`
-	// URL of the API server. Default: that of the cluster weir runs in, with the
-	// pod's service account.
+	// URL of the API server. Default: the API server of the cluster in which weir runs,
+	// with the service account of the pod.
 	APIServer string `alloy:"api_server,attr,optional"`
 	// Kubeconfig file to take address and credentials from.
 	KubeConfig string `alloy:"kubeconfig_file,attr,optional"`
-	// Namespaces to look into. Default: all.
+	// Namespaces to search. Default: all.
 	Namespaces Namespaces `alloy:"namespaces,block,optional"`
-	// Which objects of a role to ask for.
+	// Selectors that limit the objects to request, by role.
 	Selectors []Selector `alloy:"selectors,block,optional"`
-	// What else to attach to the targets.
+	// Additional metadata to attach to the targets.
 	AttachMetadata AttachMetadata `alloy:"attach_metadata,block,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
 }
 
-// Namespaces are where to look.
+// Namespaces are the namespaces to search.
 type Namespaces struct {
-	// Whether to look into the namespace of the pod that weir runs in.
+	// Whether to search the namespace of the pod in which weir runs.
 	OwnNamespace bool `alloy:"own_namespace,attr,optional"`
 	// Names of the namespaces.
 	Names []string `alloy:"names,attr,optional"`
 }
 
-// Selector narrows what is asked for of one role.
+// Selector limits the objects that are requested for a role.
 type Selector struct {
-	// Role that is narrowed; besides the role itself, pod and service for
-	// endpoints and endpointslice, node for pod.
+	// Role of the objects: the role itself, or pod and service for endpoints and
+	// endpointslice, or node for pod.
 	Role string `alloy:"role,attr"`
 	// Label selector, such as "app=web,tier!=cache".
 	Label string `alloy:"label,attr,optional"`
@@ -53,7 +53,7 @@ type Selector struct {
 	Field string `alloy:"field,attr,optional"`
 }
 
-// AttachMetadata says what of other objects becomes labels of a target.
+// AttachMetadata selects metadata of other objects that becomes labels of a target.
 type AttachMetadata struct {
 	// Whether pods, endpoints and endpointslices get the labels and annotations
 	// of their node.

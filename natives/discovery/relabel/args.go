@@ -15,7 +15,7 @@ func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Exports of discovery.relabel.
 type Exports struct {
-	// The targets that the rules leave.
+	// The targets that remain after the rules.
 	Output []map[string]string `alloy:"output,attr"`
 	// The rules, for other components.
 	Rules rule.Rules `alloy:"rules,attr"`

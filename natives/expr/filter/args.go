@@ -10,18 +10,17 @@ import (
 
 // Arguments of expr.filter.
 type Arguments struct {
-	// Expression that is true or false; samples and log lines for which it is true
-	// are dropped. For a sample it can use name, labels, value, type and time (Unix
-	// ms); for a log line, line, labels, meta (the structured metadata) and time. A
-	// label that is missing is "". A block whose expression uses name, value or type
-	// takes samples only, one whose expression uses line or meta takes lines only;
-	// any other takes what its receivers take. 'weir help expr' describes
-	// expressions.
+	// Boolean expression; samples and log lines for which it is true are dropped. For a
+	// sample, it can use name, labels, value, type and time (Unix ms); for a log line,
+	// it can use line, labels, meta (the structured metadata) and time. A missing label
+	// is "". If the expression uses name, value or type, the block accepts only samples.
+	// If it uses line or meta, the block accepts only log lines. Otherwise, the block
+	// accepts the same signals as its receivers. 'weir help expr' describes expressions.
 	Drop *clause.Predicate `alloy:"drop,attr,optional"`
-	// Expression that is true or false; samples and lines for which it is false are
-	// dropped. Set exactly one of drop and keep.
+	// Boolean expression; samples and log lines for which it is false are dropped. Set
+	// exactly one of drop and keep.
 	Keep *clause.Predicate `alloy:"keep,attr,optional"`
-	// Receivers to send to what is left.
+	// Receivers of the remaining samples and log lines.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -67,6 +66,6 @@ func argument(drop bool) string {
 
 // Exports of expr.filter.
 type Exports struct {
-	// Where samples and lines to be filtered go.
+	// Receiver of the samples and log lines to filter.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

@@ -11,25 +11,27 @@ import (
 
 // Arguments of expr.route.
 type Arguments struct {
-	// Routes in the order they are asked: a sample or log line goes the first one
-	// whose expression is true, and no other.
+	// Routes, in the order in which they are evaluated. A sample or log line takes only
+	// the first route whose expression is true.
 	Routes []*Route `alloy:"route,block"`
-	// Receivers to send to what no route takes; with an empty list it is
-	// dropped.
+	// Receivers of samples and log lines that match no route. If the list is empty, they
+	// are dropped.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// Route is where samples and lines go for which an expression is true.
+// Route sends samples and log lines for which an expression is true to receivers.
 type Route struct {
 	Name string `alloy:",label"`
-	// Expression that is true for what goes this way. For a sample it can use name,
-	// labels, value, type and time (Unix ms); for a log line, line, labels, meta (the
-	// structured metadata) and time. A label that is missing is "". A block with an
-	// expression that uses name, value or type takes samples only, one with an
-	// expression that uses line or meta takes lines only; any other takes what its
-	// receivers take. 'weir help expr' describes expressions.
+	// Boolean expression that selects samples and log lines. For a sample, it can use
+	// name, labels, value, type and time (Unix ms); for a log line, it can use line,
+	// labels, meta (the structured metadata) and time. A missing label is "". If an
+	// expression of the block uses name, value or type, the block accepts only samples.
+	// If an expression uses line or meta, the block accepts only log lines. Otherwise,
+	// the block accepts the same signals as its receivers. 'weir help expr' describes
+	// expressions.
 	When clause.Predicate `alloy:"when,attr"`
-	// Receivers to send it to; with an empty list it is dropped.
+	// Receivers of the selected samples and log lines. If the list is empty, they are
+	// dropped.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -80,6 +82,6 @@ func (a *Arguments) receiversByRoute() (out [][]*flow.Receiver) {
 
 // Exports of expr.route.
 type Exports struct {
-	// Where samples and lines to be sent on their ways go.
+	// Receiver of the samples and log lines to route.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

@@ -10,44 +10,44 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// Arguments of expr.set. All expressions see the record as it came: for a sample
-// name, labels, value, type and time (Unix ms), for a log line, line, labels, meta
-// (the structured metadata) and time. A label that is missing is "". A block that
-// sets or uses something that only samples have takes samples, one that sets or
-// uses something that only lines have takes lines; any other takes what its
-// receivers take. 'weir help expr' describes expressions.
+// Arguments of expr.set. All expressions read the original record: for a sample, name,
+// labels, value, type and time (Unix ms); for a log line, line, labels, meta (the
+// structured metadata) and time. A missing label is "". If the block sets or uses a
+// field that only samples have, it accepts samples. If it sets or uses a field that only
+// log lines have, it accepts log lines. Otherwise, it accepts the same signals as its
+// receivers. 'weir help expr' describes expressions.
 type Arguments struct {
 	// Expression for the metric's name, a string. 'weir help expr' describes
 	// expressions.
 	Name *clause.SampleText `alloy:"name,attr,optional"`
-	// Expression for a sample's value, a number. Staleness markers and native
-	// histograms keep theirs.
+	// Expression for the value of a sample, a number. Staleness markers and native
+	// histograms keep their values.
 	Value *clause.SampleNumber `alloy:"value,attr,optional"`
 	// Expression for the text of a log line, a string.
 	Line *clause.LineText `alloy:"line,attr,optional"`
-	// Labels to set, each by its name.
+	// Labels to set, one block per label.
 	Labels []*Label `alloy:"label,block,optional"`
-	// Structured metadata of log lines to set, each by its name.
+	// Structured metadata of log lines to set, one block per name.
 	Meta []*Meta `alloy:"meta,block,optional"`
-	// Receivers to send the samples and lines to.
+	// Receivers of the samples and log lines.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
 // Label is a label to set.
 type Label struct {
 	Name string `alloy:",label"`
-	// Expression for the label's value, a string; an empty one removes the
-	// label. Of samples, one that reads the value or the time makes another series
-	// each time that its result changes; the one before gets no staleness marker,
-	// so that queries see both for five minutes. Of lines, one that reads the line,
-	// its metadata or the time makes a stream for each of its results.
+	// Expression for the label's value, a string; an empty string removes the label. For
+	// samples, an expression that reads the value or the time creates a new series
+	// whenever its result changes. The previous series gets no staleness marker, so
+	// queries return both for five minutes. For log lines, an expression that reads the
+	// line, its metadata or the time creates one stream per result.
 	Value clause.Text `alloy:"value,attr"`
 }
 
 // Meta is a value of the structured metadata to set.
 type Meta struct {
 	Name string `alloy:",label"`
-	// Expression for the value, a string; an empty one removes it.
+	// Expression for the value, a string; an empty string removes it.
 	Value clause.LineText `alloy:"value,attr"`
 }
 
@@ -115,6 +115,6 @@ func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().S
 
 // Exports of expr.set.
 type Exports struct {
-	// Where samples and lines to be changed go.
+	// Receiver of the samples and log lines to change.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

@@ -10,17 +10,17 @@ import (
 
 // Arguments of local.file.
 type Arguments struct {
-	// File to read; a relative path starts where weir was started. It must be a
-	// regular file, or a link to one, of at most 16 MiB. While its file system does
-	// not answer, the last content stays exported and the node is unhealthy.
+	// File to read. A relative path is relative to the working directory of weir. It
+	// must be a regular file, or a link to one, of at most 16 MiB. While its file system
+	// does not respond, the last content stays exported and the node is unhealthy.
 	Filename string `alloy:"filename,attr"`
-	// How a change is noticed: "fsnotify" asks the operating system and still
-	// polls, for file systems that do not tell; "poll" only polls.
+	// How changes are detected: "fsnotify" uses notifications of the operating system
+	// and also polls, for file systems without notifications; "poll" only polls.
 	Detector Detector `alloy:"detector,attr,optional"`
-	// How often the file is read to see whether it changed.
+	// Interval between two checks for changes.
 	PollFrequency time.Duration `alloy:"poll_frequency,attr,optional"`
-	// Whether the content is a secret: never shown, and usable only where a
-	// secret is expected.
+	// Whether the content is a secret. A secret is never displayed and can be used only
+	// where a secret is expected.
 	IsSecret bool `alloy:"is_secret,attr,optional"`
 }
 
@@ -43,8 +43,8 @@ func (a *Arguments) Validate() error {
 
 // Exports of local.file.
 type Exports struct {
-	// What is in the file, byte for byte: a secret when is_secret is set, else
-	// a string.
+	// Content of the file, byte for byte: a secret if is_secret is set, otherwise a
+	// string.
 	Content component.OptionalSecret `alloy:"content,attr"`
 }
 

@@ -17,16 +17,16 @@ const (
 
 // Arguments of local.file_match.
 type Arguments struct {
-	// Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for
-	// any number of directories); files that match the pattern in the label
-	// __path_exclude__, if there is one, are left out. A relative path starts
-	// where weir was started. Targets without __path__ match nothing. Files in
-	// weir's storage directory are left out.
+	// Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any
+	// number of directories). Files that match the pattern in the optional label
+	// __path_exclude__ are skipped. A relative path is relative to the working directory
+	// of weir. Targets without __path__ match nothing. Files in weir's storage directory
+	// are skipped.
 	PathTargets []map[string]string `alloy:"path_targets,attr"`
-	// How often the file system is looked at.
+	// Interval between two searches of the file system.
 	SyncPeriod time.Duration `alloy:"sync_period,attr,optional"`
-	// Files that were not written to for so long are left out; 0s leaves none
-	// out.
+	// Files that have not been written to for longer than this are skipped; 0s disables
+	// the limit.
 	IgnoreOlderThan time.Duration `alloy:"ignore_older_than,attr,optional"`
 }
 
@@ -61,8 +61,8 @@ func (a *Arguments) CheckStorage(dir string) []*component.ArgumentError {
 
 // Exports of local.file_match.
 type Exports struct {
-	// A target for each file, in the order of path_targets and then of paths:
-	// the labels of the one that it matched, with the file's absolute path as
-	// __path__.
+	// One target per file, in the order of path_targets and then of paths. A target has
+	// the labels of the first pattern that matched it, with the absolute path of the
+	// file as __path__.
 	Targets []map[string]string `alloy:"targets,attr"`
 }

@@ -10,18 +10,18 @@ import (
 
 // Arguments of loki.enrich.
 type Arguments struct {
-	// Targets to take labels from, such as those that a discovery exports. Of
-	// several that match a stream, the last counts.
+	// Targets to copy labels from, such as the targets that a discovery component
+	// exports. If several targets match a stream, the last one is used.
 	Targets []map[string]string `alloy:"targets,attr"`
-	// Label of the target that must be equal and not empty.
+	// Label of the target to compare. It must not be empty.
 	TargetMatchLabel string `alloy:"target_match_label,attr"`
-	// The label of the stream that target_match_label is compared with. Default:
-	// the same name.
+	// Label of the stream to compare with target_match_label. Default: the same name.
 	LogsMatchLabel string `alloy:"logs_match_label,attr,optional"`
-	// Labels of the target to copy; those it does not have, or has empty, stay
-	// as they are on the stream. Default: all, those that begin with __ too.
+	// Labels of the target to copy. If the target does not have a label, or it is empty,
+	// the label of the stream is kept. Default: all labels, including those that begin
+	// with __.
 	LabelsToCopy []string `alloy:"labels_to_copy,attr,optional"`
-	// Receivers to send the lines to.
+	// Receivers of the lines.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -54,6 +54,6 @@ func (a *Arguments) spec() inventory.Spec {
 
 // Exports of loki.enrich.
 type Exports struct {
-	// Where lines to be enriched go.
+	// Receiver of the lines to enrich.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

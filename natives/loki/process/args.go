@@ -8,12 +8,12 @@ import (
 
 // Arguments of loki.process.
 type Arguments struct {
-	// Receivers to send the lines to that the stages leave.
+	// Receivers of the lines that remain after the stages.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// What is done with each line, in the order in which it is written. A stage that
-	// matches an expression or runs a template gives up on a line after 1 s, or when
-	// it would make more than 16 MiB of it, and on all long lines of a batch after
-	// 5 s. Such a line is dropped with the reason match_limit.
+	// Stages that process each line, in the order in which they are written. A stage
+	// that evaluates a regular expression or a template gives up on a line after 1 s or
+	// if the result exceeds 16 MiB, and on all long lines of a batch after 5 s. Such
+	// lines are dropped with the reason match_limit.
 	Stages []Stage `alloy:"stage,enum,optional"`
 }
 
@@ -23,70 +23,70 @@ func (a *Arguments) SetToDefault() { *a = Arguments{} }
 // Stage is one stage block: the one field that is set. This is the list of all
 // stages.
 type Stage struct {
-	// Reads the lines of container runtimes of Kubernetes and joins their parts.
+	// Reads the container log format of Kubernetes (CRI) and joins partial lines.
 	CRI *CRIArguments `alloy:"cri,block,optional"`
-	// Removes colours and other commands to terminals.
+	// Removes ANSI escape sequences such as colours.
 	Decolorize *DecolorizeArguments `alloy:"decolorize,block,optional"`
-	// Reads the lines of Docker's driver json-file.
+	// Reads the lines of Docker's json-file logging driver.
 	Docker *DockerArguments `alloy:"docker,block,optional"`
-	// Drops lines that meet all of the given conditions.
+	// Drops lines that meet all given conditions.
 	Drop *DropArguments `alloy:"drop,block,optional"`
-	// Extracts the names and values in messages of the Windows event log.
+	// Extracts names and values from messages of the Windows event log.
 	EventLogMessage *EventLogMessageArguments `alloy:"eventlogmessage,block,optional"`
-	// Extracts where IP addresses are, or what else a database knows of them.
+	// Looks up IP addresses in a GeoIP database and extracts the results.
 	GeoIP *GeoIPArguments `alloy:"geoip,block,optional"`
-	// Takes values out of JSON.
+	// Extracts values from JSON.
 	JSON *JSONArguments `alloy:"json,block,optional"`
 	// Removes labels.
 	LabelDrop *LabelDropArguments `alloy:"label_drop,block,optional"`
-	// Removes all labels but some.
+	// Removes all labels except the given ones.
 	LabelKeep *LabelKeepArguments `alloy:"label_keep,block,optional"`
-	// Makes labels of extracted values or of structured metadata.
+	// Sets labels from extracted values or structured metadata.
 	Labels *LabelsArguments `alloy:"labels,block,optional"`
-	// Bounds how many lines pass in a second.
+	// Limits the number of lines per second.
 	Limit *LimitArguments `alloy:"limit,block,optional"`
-	// Takes values out of logfmt.
+	// Extracts values from logfmt.
 	Logfmt *LogfmtArguments `alloy:"logfmt,block,optional"`
-	// Replaces numbers of cards and others that end with a check digit.
+	// Replaces credit card numbers and other numbers with a valid Luhn check digit.
 	Luhn *LuhnArguments `alloy:"luhn,block,optional"`
-	// Runs a pipeline of LogQL.
+	// Runs a LogQL pipeline.
 	LogQL *LogQLArguments `alloy:"logql,block,optional"`
-	// Passes the lines that a selector means through stages of their own, or drops
-	// them.
+	// Passes the lines that match a selector through nested stages, or drops them.
 	Match *MatchArguments `alloy:"match,block,optional"`
-	// Counts lines and extracted values, for weir's own metrics.
+	// Creates metrics from lines and extracted values and adds them to weir's own
+	// metrics.
 	Metrics *MetricsArguments `alloy:"metrics,block,optional"`
-	// Joins the lines of a block, such as a stack trace, into one.
+	// Joins several lines, such as a stack trace, into one.
 	Multiline *MultilineArguments `alloy:"multiline,block,optional"`
-	// Makes an extracted value the line.
+	// Replaces the line with an extracted value.
 	Output *OutputArguments `alloy:"output,block,optional"`
 	// Packs a line and labels into a JSON object.
 	Pack *PackArguments `alloy:"pack,block,optional"`
-	// Takes values out of text by a pattern of LogQL.
+	// Extracts values from text with a LogQL pattern.
 	Pattern *PatternArguments `alloy:"pattern,block,optional"`
-	// Takes values out of text by a regular expression.
+	// Extracts values from text with a regular expression.
 	Regex *RegexArguments `alloy:"regex,block,optional"`
-	// Replaces parts of the line or of a value.
+	// Replaces parts of the line or of an extracted value.
 	Replace *ReplaceArguments `alloy:"replace,block,optional"`
-	// Leaves a part of the lines, by chance.
+	// Keeps a random sample of the lines.
 	Sampling *SamplingArguments `alloy:"sampling,block,optional"`
-	// Makes a line of each element of a JSON list.
+	// Creates a line from each element of a JSON list.
 	SplitJSON *SplitJSONArguments `alloy:"split_json,block,optional"`
 	// Sets labels.
 	StaticLabels *StaticLabelsArguments `alloy:"static_labels,block,optional"`
-	// Makes structured metadata of extracted values and labels.
+	// Sets structured metadata from extracted values and labels.
 	StructuredMetadata *StructuredMetadataArguments `alloy:"structured_metadata,block,optional"`
 	// Removes structured metadata.
 	StructuredMetadataDrop *StructuredMetadataDropArguments `alloy:"structured_metadata_drop,block,optional"`
-	// Sets an extracted value to what a template makes of values.
+	// Sets an extracted value to the result of a template.
 	Template *TemplateArguments `alloy:"template,block,optional"`
 	// Sets the tenant.
 	Tenant *TenantArguments `alloy:"tenant,block,optional"`
-	// Makes an extracted value the time.
+	// Sets the timestamp from an extracted value.
 	Timestamp *TimestampArguments `alloy:"timestamp,block,optional"`
-	// Cuts lines, labels, metadata and extracted values that are too long.
+	// Truncates lines, labels, metadata and extracted values that are too long.
 	Truncate *TruncateArguments `alloy:"truncate,block,optional"`
-	// Extracts the names and values in messages of Windows events.
+	// Extracts names and values from messages of Windows events.
 	WindowsEvent *WindowsEventArguments `alloy:"windowsevent,block,optional"`
 }
 
@@ -103,6 +103,6 @@ func (s Stage) arguments() stageArguments {
 
 // Exports of loki.process.
 type Exports struct {
-	// Where lines to be processed go.
+	// Receiver of the lines to process.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

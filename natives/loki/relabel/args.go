@@ -10,13 +10,13 @@ import (
 
 // Arguments of loki.relabel.
 type Arguments struct {
-	// Receivers to send the lines to that the rules leave.
+	// Receivers of the lines that remain after the rules.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 	// Relabelling steps, applied in the order they are written.
 	Rules []*rule.Rule `alloy:"rule,block,optional"`
 
-	// Has no effect: what the rules made of a stream is remembered for as long
-	// as its source sends it.
+	// Has no effect: the result for a stream is cached for as long as its source sends
+	// the stream.
 	MaxCacheSize *int `alloy:"max_cache_size,attr,optional"`
 }
 
@@ -43,7 +43,7 @@ func (a *Arguments) Warnings() []string {
 
 // Exports of loki.relabel.
 type Exports struct {
-	// Where lines to be relabelled go.
+	// Receiver of the lines to relabel.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 	// The rules, for other components.
 	Rules rule.Rules `alloy:"rules,attr"`

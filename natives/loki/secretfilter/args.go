@@ -14,33 +14,32 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// The file with what secrets look like, in the format of Gitleaks, of at most
-	// 4 MiB; it is read again when it changes. Default: the rules of Gitleaks, which
-	// come with weir.
+	// File with rules that detect secrets, in the format of Gitleaks, of at most 4 MiB.
+	// It is read again when it changes. Default: the rules of Gitleaks that are built
+	// into weir.
 	GitleaksConfig string `alloy:"gitleaks_config,attr,optional"`
-	// What to write in place of a secret. $SECRET_NAME stands for the id of the
-	// rule that found it, $SECRET_HASH for the SHA-1 of the secret in hexadecimal
-	// digits. Default: the beginning of the secret and three dots, see
-	// redact_percent.
+	// Replacement for a secret. $SECRET_NAME is replaced with the ID of the rule that
+	// found the secret, and $SECRET_HASH with its SHA-1 in hexadecimal digits. Default:
+	// the beginning of the secret and three dots, see redact_percent.
 	RedactWith string `alloy:"redact_with,attr,optional"`
-	// How much of a secret to leave out without redact_with: 80 leaves its first
-	// fifth, 100 leaves "REDACTED". 0 is 80.
+	// Percentage of a secret to remove if redact_with is not set: 80 keeps the first
+	// fifth, 100 replaces the secret with "REDACTED". 0 means 80.
 	RedactPercent uint `alloy:"redact_percent,attr,optional"`
-	// The part of all lines to look at, between 0 and 1. The others are passed on
-	// as they are.
+	// Fraction of the lines to search, between 0 and 1. The remaining lines are
+	// forwarded unchanged.
 	Rate float64 `alloy:"rate,attr,optional"`
-	// The label whose value tells in the metrics where secrets came from. Default:
+	// Label whose value is added to the metrics, to show the origin of secrets. Default:
 	// none.
 	OriginLabel string `alloy:"origin_label,attr,optional"`
-	// How long to look at one line; 0s is for as long as it takes. In any case the
-	// matches of one rule in a line may take 1 s, and 5 s in all lines of a batch
-	// together; a line that takes longer is dropped with the reason match_limit.
+	// Maximum time to search one line; 0s is no limit. In addition, the matches of one
+	// rule may take at most 1 s per line and 5 s for all lines of a batch. A line that
+	// exceeds this is dropped with the reason match_limit.
 	ProcessingTimeout time.Duration `alloy:"processing_timeout,attr,optional"`
-	// Whether to drop lines for which processing_timeout was too short, instead of
-	// passing them on as they are.
+	// Whether to drop lines that exceed processing_timeout instead of forwarding them
+	// unchanged.
 	DropOnTimeout bool `alloy:"drop_on_timeout,attr,optional"`
-	// Whether to label lines for which processing_timeout was too short with
-	// secretfilter="timed-out".
+	// Whether to add the label secretfilter="timed-out" to lines that exceed
+	// processing_timeout.
 	LabelTimedOut bool `alloy:"label_timed_out,attr,optional"`
 }
 
@@ -122,6 +121,6 @@ func load(path string) (*detectors, []string, error) {
 
 // Exports of loki.secretfilter.
 type Exports struct {
-	// Where lines that may have secrets go.
+	// Receiver of the lines to search for secrets.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

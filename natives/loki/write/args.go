@@ -24,96 +24,95 @@ type Arguments struct {
 	// Labels to add to every stream that does not have them. __tenant_id__ is the
 	// tenant of streams without that label.
 	ExternalLabels map[string]string `alloy:"external_labels,attr,optional"`
-	// Most streams that had lines within the last ten minutes, for each endpoint;
-	// lines of further ones are dropped and counted. 0 is no limit.
+	// Maximum number of active streams per endpoint: streams that had lines within the
+	// last ten minutes. Lines of further streams are dropped and counted. 0 is no limit.
 	MaxStreams int `alloy:"max_streams,attr,optional"`
-	// Where to send the lines; each endpoint gets all of them.
+	// Endpoints to send the lines to; each endpoint gets all lines.
 	Endpoints []*Endpoint `alloy:"endpoint,block"`
-	// Settings of Alloy's write-ahead log; the journal stands in its place.
+	// Settings of Alloy's write-ahead log; weir uses the journal instead.
 	WAL *WAL `alloy:"wal,block,optional"`
-	// Bounds of the journals, one of which each endpoint has. Damage to a file
-	// costs the lines that were there, is logged once and counted; the three
-	// newest damaged files are kept, with .damaged after their names, as long as
-	// the disk has room.
+	// Limits of the journals; each endpoint has its own journal. If a file is damaged,
+	// its lines are lost; the damage is logged once and counted. The three newest
+	// damaged files are kept with the extension .damaged, as long as there is enough
+	// disk space.
 	Journal outbox.Arguments `alloy:"journal,block,optional"`
 }
 
-// Endpoint is where lines are sent.
+// Endpoint is the address of a server and how to send lines to it.
 type Endpoint struct {
-	// Name of the endpoint, in metrics and of its journal. Default: the URL.
-	// Under another name it begins another journal; what is in the old one waits
-	// for the old name, until max_age.
+	// Name of the endpoint, for metrics and for its journal. Default: the URL. If the
+	// name changes, the endpoint starts a new journal; the old journal waits until the
+	// old name is used again, or until max_age.
 	Name string `alloy:"name,attr,optional"`
 	// URL to send to, such as http://loki:3100/loki/api/v1/push.
 	URL string `alloy:"url,attr"`
-	// How long lines may wait for others to be sent with. They are in the journal
-	// meanwhile.
+	// Maximum time that lines wait for a request to fill. They are already in the
+	// journal at that time.
 	BatchWait time.Duration `alloy:"batch_wait,attr,optional"`
-	// Size of a request, before compression, when no more lines are added to it.
+	// Size at which a request is complete, before compression.
 	BatchSize component.Size `alloy:"batch_size,attr,optional"`
-	// How long a request may take.
+	// Timeout of a request.
 	RemoteTimeout time.Duration `alloy:"remote_timeout,attr,optional"`
 	// Headers to add to each request.
 	Headers map[string]string `alloy:"headers,attr,optional"`
-	// Wait before the first retry. The wait doubles with each further retry, and
-	// each is lengthened by up to a tenth at random.
+	// Delay before the first retry. The delay doubles with each further retry, and up to
+	// a tenth is added at random.
 	MinBackoff time.Duration `alloy:"min_backoff_period,attr,optional"`
-	// Longest wait between retries. While no connection can be made it is 30s at
-	// most, unless max_backoff_retries is set or min_backoff_period is more. Once
-	// the endpoint takes a request of one shard again, the others retry at once,
-	// unless it was too many of them (429) or they were asked to wait
-	// (Retry-After).
+	// Maximum delay between retries. While no connection can be made, it is at most 30s,
+	// unless max_backoff_retries is set or min_backoff_period is longer. When the
+	// endpoint accepts a request from one shard again, the other shards retry
+	// immediately, unless the endpoint answered 429 or asked them to wait (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff_period,attr,optional"`
-	// How often a request is tried before its lines are dropped and counted. 0 is
-	// until they are taken, or fall off a bound of the journal.
+	// Maximum number of attempts per request; after that, its lines are dropped and
+	// counted. 0 retries until the lines are accepted or exceed a limit of the journal.
 	MaxBackoffRetries int `alloy:"max_backoff_retries,attr,optional"`
-	// Tenant of the lines, sent as X-Scope-OrgID; the label __tenant_id__ of a
-	// stream counts more.
+	// Tenant of the lines, sent as X-Scope-OrgID. The label __tenant_id__ of a stream
+	// takes precedence.
 	TenantID string `alloy:"tenant_id,attr,optional"`
-	// Whether a request answered 429 is retried; otherwise its lines are dropped
-	// and counted.
+	// Whether requests that are answered 429 are retried. Otherwise, their lines are
+	// dropped and counted.
 	RetryOnHTTP429 bool `alloy:"retry_on_http_429,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
 
-	// How lines are gathered and sent.
+	// How lines are batched and sent.
 	Queue Queue `alloy:"queue_config,block,optional"`
 }
 
-// Queue says how lines are gathered and sent.
+// Queue configures how lines are batched and sent.
 type Queue struct {
-	// Most bytes of lines of one shard that are gathered before they are written to
-	// the journal; more than 128KiB means 128KiB.
+	// Maximum size of the lines that a shard collects before it writes them to the
+	// journal; values above 128KiB mean 128KiB.
 	Capacity component.Size `alloy:"capacity,attr,optional"`
-	// Shards that send side by side lines without a tenant of their own, 8 at
-	// least and 32 at most; those with __tenant_id__ have 24 others. Another number
-	// than before takes effect when the journal is opened and nothing is in it.
+	// Number of shards that concurrently send lines without their own tenant, at least 8
+	// and at most 32. Lines with __tenant_id__ use 24 further shards. A changed number
+	// takes effect when the journal is opened and is empty.
 	MinShards int `alloy:"min_shards,attr,optional"`
-	// How long sending may go on when weir stops; more than 3s means 3s. What is
-	// left is in the journal for the next start.
+	// How long weir continues to send when it stops; values above 3s mean 3s. The
+	// remaining lines stay in the journal until the next start.
 	DrainTimeout time.Duration `alloy:"drain_timeout,attr,optional"`
-	// Whether sources wait while the journal is full; otherwise lines that come
-	// meanwhile are dropped and counted.
+	// Whether sources wait while the journal is full. Otherwise, lines that arrive while
+	// it is full are dropped and counted.
 	BlockOnOverflow bool `alloy:"block_on_overflow,attr,optional"`
 }
 
-// WAL has the settings of Alloy's write-ahead log.
+// WAL contains the settings of Alloy's write-ahead log.
 type WAL struct {
 	// Has no effect: there is always a journal.
 	Enabled *bool `alloy:"enabled,attr,optional"`
-	// The journal's max_age.
+	// Sets max_age of the journal.
 	MaxSegmentAge *time.Duration `alloy:"max_segment_age,attr,optional"`
-	// Has no effect: the journal says when there is something to read.
+	// Has no effect: weir reads the journal as soon as it contains data.
 	MinReadFrequency *time.Duration `alloy:"min_read_frequency,attr,optional"`
 	// Has no effect, see min_read_frequency.
 	MaxReadFrequency *time.Duration `alloy:"max_read_frequency,attr,optional"`
-	// The drain_timeout of every endpoint.
+	// Sets drain_timeout of every endpoint.
 	DrainTimeout *time.Duration `alloy:"drain_timeout,attr,optional"`
 }
 
 // Exports of loki.write.
 type Exports struct {
-	// Where lines to be sent go.
+	// Receiver of the lines to send.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 

@@ -8,8 +8,8 @@ import (
 
 // Arguments of prometheus.echo.
 type Arguments struct {
-	// What to print: "text", the Prometheus text format 0.0.4 with timestamps
-	// in milliseconds, or "openmetrics", OpenMetrics 1.0 with exemplars.
+	// Output format: "text", the Prometheus text format 0.0.4 with timestamps in
+	// milliseconds, or "openmetrics", OpenMetrics 1.0 with exemplars.
 	Format Format `alloy:"format,attr,optional"`
 }
 
@@ -18,7 +18,7 @@ func (a *Arguments) SetToDefault() { *a = Arguments{Format: Text} }
 
 // Exports of prometheus.echo.
 type Exports struct {
-	// Where samples to be printed go.
+	// Receiver of the samples to print.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 

@@ -9,22 +9,21 @@ import (
 
 // Arguments of prometheus.enrich.
 type Arguments struct {
-	// Targets to take labels from, such as those that a discovery exports. Of
-	// several that match a series, the last counts.
+	// Targets to copy labels from, such as the targets that a discovery component
+	// exports. If several targets match a series, the last one is used.
 	Targets []map[string]string `alloy:"targets,attr"`
-	// Labels that must be equal and not empty, all of them: those of the target
-	// as keys, those of the series as values. It wins over target_match_label.
+	// Pairs of labels that must be equal and not empty: labels of the target as keys,
+	// labels of the series as values. It takes precedence over target_match_label.
 	TargetToMetricMatch map[string]string `alloy:"target_to_metric_match,attr,optional"`
-	// One label of the target that must be equal; older than
+	// Label of the target to compare, if only one label is compared. Prefer
 	// target_to_metric_match.
 	TargetMatchLabel string `alloy:"target_match_label,attr,optional"`
-	// The label of the series that target_match_label is compared with.
-	// Default: the same name.
+	// Label of the series to compare with target_match_label. Default: the same name.
 	MetricsMatchLabel string `alloy:"metrics_match_label,attr,optional"`
-	// Labels of the target to copy; those it does not have stay as they are on
-	// the series. Default: all, those that begin with __ too.
+	// Labels of the target to copy. If the target does not have a label, the label of
+	// the series is kept. Default: all labels, including those that begin with __.
 	LabelsToCopy []string `alloy:"labels_to_copy,attr,optional"`
-	// Receivers to send the samples to.
+	// Receivers of the samples.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -79,6 +78,6 @@ func (a *Arguments) match() map[string]string {
 
 // Exports of prometheus.enrich.
 type Exports struct {
-	// Where samples to be enriched go.
+	// Receiver of the samples to enrich.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

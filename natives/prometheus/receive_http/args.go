@@ -15,10 +15,10 @@ type Arguments struct {
 	// Receivers to send the samples to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 	// Messages to accept: "prometheus.WriteRequest" (remote write 1.0) and
-	// "io.prometheus.write.v2.Request" (2.0). Others are answered 415.
+	// "io.prometheus.write.v2.Request" (2.0). Other messages are answered 415.
 	AcceptedMessages []string `alloy:"accepted_remote_write_protobuf_messages,attr,optional"`
-	// Whether the metadata that comes with samples (2.0) or beside them (1.0)
-	// becomes that of the series.
+	// Whether the metadata that is sent with samples (2.0) or separately (1.0) becomes
+	// the metadata of the series.
 	AppendMetadata bool `alloy:"append_metadata,attr,optional"`
 	// Whether type and unit in the metadata of 2.0 become the labels __type__ and
 	// __unit__.
@@ -30,33 +30,35 @@ type Arguments struct {
 	Limits Limits `alloy:"limits,block,optional"`
 }
 
-// Limits are bounds of what is accepted and of the memory that it takes.
+// Limits are limits for requests and the memory that they use.
 type Limits struct {
 	// Largest body, before and after decompression; a larger one is answered 413
 	// or 400.
 	MaxBodySize component.Size `alloy:"max_body_size,attr,optional"`
-	// Most requests at a time; further ones are answered 503.
+	// Maximum number of concurrent requests; further requests are answered 503.
 	MaxRequests int `alloy:"max_requests,attr,optional"`
-	// Most memory for bodies and samples of requests that are not answered;
-	// further ones are answered 503.
+	// Maximum memory for the bodies and samples of unanswered requests; further requests
+	// are answered 503.
 	MaxInflightSize component.Size `alloy:"max_inflight_size,attr,optional"`
-	// How long the receivers may take to accept a request before it is answered
-	// 503. It is less when server_write_timeout is.
+	// Time that the receivers may take to accept a request before it is answered 503. If
+	// server_write_timeout is shorter, it applies instead.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
-	// Most samples per second from one address, bursts of ten seconds allowed;
-	// what is more is answered 429. 0 is no limit.
+	// Maximum samples per second from one address, with bursts of ten seconds; requests
+	// above that are answered 429. 0 is no limit.
 	MaxSampleRate int `alloy:"max_sample_rate,attr,optional"`
-	// Most series known at a time; further ones are dropped and answered 400. A
-	// series is known for 15 minutes after its last sample. 0 is no limit. (Mimir
-	// allows 150,000 to a tenant; weir may receive for several.)
+	// Maximum number of known series; further series are dropped and answered 400. A
+	// series is known for 15 minutes after its last sample. 0 is no limit. (Mimir allows
+	// 150,000 per tenant; weir may receive samples of several tenants.)
 	SeriesLimit int `alloy:"series_limit,attr,optional"`
-	// Most memory for the labels of the series that are known, each counted as 350
-	// bytes more; further ones are dropped and answered 400. 0 is no limit.
+	// Maximum memory for the labels of the known series; each series counts as 350
+	// bytes more than its labels; further series are dropped and answered 400. 0 is no limit.
 	MaxSeriesSize component.Size `alloy:"max_series_size,attr,optional"`
-	// Most samples of a request; one with more is answered 400. 0 is no limit.
+	// Maximum number of samples per request; larger requests are answered 400. 0 is no
+	// limit.
 	SampleLimit int `alloy:"sample_limit,attr,optional"`
-	// Most labels of a series; one with more is dropped and answered 400. 0 is no
-	// limit. (The default is that of Mimir's max_label_names_per_series.)
+	// Maximum number of labels per series; a series with more labels is dropped and
+	// answered 400. 0 is no limit. (The default is the default of Mimir's
+	// max_label_names_per_series.)
 	LabelLimit int `alloy:"label_limit,attr,optional"`
 	// Longest label name in bytes; a series with a longer one is dropped and
 	// answered 400. 0 is no limit. (The default is that of Mimir's

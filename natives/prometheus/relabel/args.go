@@ -12,13 +12,13 @@ import (
 
 // Arguments of prometheus.relabel.
 type Arguments struct {
-	// Receivers to send the samples to that the rules leave.
+	// Receivers of the samples that remain after the rules.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 	// Relabelling steps, applied in the order they are written.
 	Rules []*rule.Rule `alloy:"rule,block,optional"`
 
-	// Has no effect: what the rules made of a series is remembered for as long
-	// as its source sends it.
+	// Has no effect: the result for a series is cached for as long as its source sends
+	// the series.
 	MaxCacheSize *int `alloy:"max_cache_size,attr,optional"`
 	// Has no effect, see max_cache_size.
 	CacheTTL *time.Duration `alloy:"cache_ttl,attr,optional"`
@@ -59,7 +59,7 @@ func (a *Arguments) Warnings() (ws []string) {
 
 // Exports of prometheus.relabel.
 type Exports struct {
-	// Where samples to be relabelled go.
+	// Receiver of the samples to relabel.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 	// The rules, for other components.
 	Rules rule.Rules `alloy:"rules,attr"`

@@ -22,26 +22,26 @@ import (
 type Arguments struct {
 	// Labels to add to every series that does not have them.
 	ExternalLabels map[string]string `alloy:"external_labels,attr,optional"`
-	// Where to send the samples; each endpoint gets all of them.
+	// Endpoints to send the samples to; each endpoint gets all samples.
 	Endpoints []*Endpoint `alloy:"endpoint,block,optional"`
-	// Settings of Alloy's write-ahead log; the journal stands in its place.
+	// Settings of Alloy's write-ahead log; weir uses the journal instead.
 	WAL *WAL `alloy:"wal,block,optional"`
-	// Bounds of the journals, one of which each endpoint has. Damage to a file
-	// costs the samples that were there, is logged once and counted; the three
-	// newest damaged files are kept, with .damaged after their names, as long as
-	// the disk has room.
+	// Limits of the journals; each endpoint has its own journal. If a file is damaged,
+	// its samples are lost; the damage is logged once and counted. The three newest
+	// damaged files are kept with the extension .damaged, as long as there is enough
+	// disk space.
 	Journal outbox.Arguments `alloy:"journal,block,optional"`
 }
 
-// Endpoint is where samples are sent.
+// Endpoint is the address of a server and how to send samples to it.
 type Endpoint struct {
-	// Name of the endpoint, in metrics and of its journal. Default: the URL.
-	// Under another name it begins another journal; what is in the old one waits
-	// for the old name, until max_age.
+	// Name of the endpoint, for metrics and for its journal. Default: the URL. If the
+	// name changes, the endpoint starts a new journal; the old journal waits until the
+	// old name is used again, or until max_age.
 	Name string `alloy:"name,attr,optional"`
 	// URL to send to.
 	URL string `alloy:"url,attr"`
-	// How long a request may take.
+	// Timeout of a request.
 	RemoteTimeout time.Duration `alloy:"remote_timeout,attr,optional"`
 	// Headers to add to each request.
 	Headers map[string]string `alloy:"headers,attr,optional"`
@@ -49,25 +49,25 @@ type Endpoint struct {
 	SendExemplars bool `alloy:"send_exemplars,attr,optional"`
 	// Whether native histograms are sent; otherwise they are dropped and counted.
 	SendNativeHistograms bool `alloy:"send_native_histograms,attr,optional"`
-	// Message to send: "prometheus.WriteRequest" (remote write 1.0), or
-	// "io.prometheus.write.v2.Request" (2.0), which is smaller and has start
-	// timestamps and metadata with each sample. An endpoint that does not take
-	// 2.0 gets 1.0, and is asked again every ten minutes. Native histograms with
-	// custom buckets need 2.0: over 1.0 they are dropped and counted.
+	// Message format: "prometheus.WriteRequest" (remote write 1.0), or
+	// "io.prometheus.write.v2.Request" (2.0), which is smaller and includes start
+	// timestamps and metadata with each sample. If an endpoint does not support 2.0,
+	// weir uses 1.0 and tries 2.0 again every ten minutes. Native histograms with custom
+	// buckets need 2.0; with 1.0, they are dropped and counted.
 	ProtobufMessage string `alloy:"protobuf_message,attr,optional"`
-	// Whether connections are spread over all addresses that the host's name has.
+	// Whether connections are spread over all addresses of the host name.
 	RoundRobinDNS bool `alloy:"round_robin_dns,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
 
-	// How samples are gathered into requests and sent.
+	// How samples are batched into requests and sent.
 	Queue Queue `alloy:"queue_config,block,optional"`
-	// Sending of type, help and unit.
+	// How type, help and unit are sent.
 	Metadata Metadata `alloy:"metadata_config,block,optional"`
 	// Relabelling steps, applied after external_labels, in the order they are written.
 	WriteRelabel []*rule.Rule `alloy:"write_relabel_config,block,optional"`
 
-	// A tenant, say, that a label of each series names.
+	// Selects a tenant or another header value by a label of each series.
 	HeaderFromLabel *HeaderFromLabel `alloy:"header_from_label,block,optional"`
 
 	// Signs requests for AWS.
@@ -78,65 +78,69 @@ type Endpoint struct {
 	GoogleIAM *GoogleIAM `alloy:"google_iam,block,optional"`
 }
 
-// Queue says how samples are gathered and sent.
+// Queue configures how samples are batched and sent.
 type Queue struct {
-	// Most samples of one shard that are gathered, in blocks of
-	// max_samples_per_send, before they are written to the journal together. While
-	// a backlog is sent in several requests at once, it also bounds how many samples
-	// are read ahead for each of them; more than twice max_samples_per_send are
-	// never read ahead.
+	// Maximum number of samples that a shard collects, in blocks of
+	// max_samples_per_send, before it writes them to the journal together. While a
+	// backlog is sent in several concurrent requests, it also limits how many samples
+	// are read ahead for each of them, which is never more than twice
+	// max_samples_per_send.
 	Capacity int `alloy:"capacity,attr,optional"`
-	// Most requests in flight at once. A new journal has as many shards, 64 at most.
-	// One shard is used as long as one request at a time is enough. A shard that
-	// falls behind a slow endpoint is sent in several requests at once, in which
-	// each series stays in order.
+	// Maximum number of concurrent requests. A new journal has the same number of
+	// shards, at most 64. As long as one request at a time is sufficient, only one shard
+	// is used. A shard that falls behind because the endpoint is slow is sent in several
+	// concurrent requests; each series stays in order.
 	MaxShards int `alloy:"max_shards,attr,optional"`
-	// Least shards in use, also if it is more than max_shards. The fewer there
-	// are, the fuller are the requests.
+	// Minimum number of shards to use, even if it exceeds max_shards. Fewer shards mean
+	// larger requests.
 	MinShards int `alloy:"min_shards,attr,optional"`
-	// Most samples in a request. Blocks that wait in the journal are joined up to
-	// that; large samples, of 8MiB together, are fewer.
+	// Maximum number of samples in a request. Waiting blocks in the journal are combined
+	// up to this number. Requests with large samples, which reach 8MiB in total, contain
+	// fewer samples.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
-	// How long samples wait until max_samples_per_send of them can be sent
-	// together. Default: they are written to the journal within 100ms and sent at
-	// once. When weir stops, nothing waits.
+	// Maximum time that samples wait for a request to fill. Default: they are written to
+	// the journal within 100ms and sent immediately. When weir stops, samples are sent
+	// without waiting.
 	BatchSendDeadline *time.Duration `alloy:"batch_send_deadline,attr,optional"`
-	// Wait before the first retry. The wait doubles with each further retry, and
-	// each is lengthened by up to a tenth at random.
+	// Delay before the first retry. The delay doubles with each further retry, and up to
+	// a tenth is added at random.
 	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
-	// Longest wait between retries. Once the endpoint takes a request of one shard
-	// again, the others retry at once, unless it asked them to wait (Retry-After).
+	// Maximum delay between retries. When the endpoint accepts a request from one shard
+	// again, the other shards retry immediately, unless the endpoint asked them to wait
+	// (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff,attr,optional"`
-	// Whether a request answered 429 is retried; otherwise its samples are
+	// Whether requests that are answered 429 are retried. Otherwise, their samples are
 	// dropped and counted.
 	RetryOnHTTP429 bool `alloy:"retry_on_http_429,attr,optional"`
-	// Age above which samples are dropped, and counted, instead of sent; 0s is no limit.
+	// Maximum age of samples; older samples are dropped and counted instead of sent. 0s
+	// is no limit.
 	SampleAgeLimit time.Duration `alloy:"sample_age_limit,attr,optional"`
 }
 
-// Metadata says how metadata is sent.
+// Metadata configures how metadata is sent.
 type Metadata struct {
 	// Whether metadata is sent.
 	Send bool `alloy:"send,attr,optional"`
-	// How often it is sent by remote write 1.0; 2.0 has it with every sample.
+	// Interval between metadata requests of remote write 1.0; 2.0 sends metadata with
+	// each sample.
 	SendInterval time.Duration `alloy:"send_interval,attr,optional"`
-	// Most families in a request of remote write 1.0 that has metadata.
+	// Maximum number of metric families per metadata request of remote write 1.0.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
 }
 
-// WAL has the settings of Alloy's write-ahead log.
+// WAL contains the settings of Alloy's write-ahead log.
 type WAL struct {
-	// Has no effect: a segment is removed as soon as all of it was sent.
+	// Has no effect: weir removes a segment as soon as all of it was sent.
 	TruncateFrequency *time.Duration `alloy:"truncate_frequency,attr,optional"`
 	// Has no effect, see truncate_frequency.
 	MinKeepaliveTime *time.Duration `alloy:"min_keepalive_time,attr,optional"`
-	// The journal's max_age.
+	// Sets max_age of the journal.
 	MaxKeepaliveTime *time.Duration `alloy:"max_keepalive_time,attr,optional"`
 }
 
 // Exports of prometheus.remote_write.
 type Exports struct {
-	// Where samples to be sent go.
+	// Receiver of the samples to send.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 

@@ -19,92 +19,96 @@ import (
 
 // Arguments of prometheus.scrape.
 type Arguments struct {
-	// Targets to scrape: maps of labels, of which __address__ is needed.
-	// __scheme__, __metrics_path__, __param_<name>, __scrape_interval__ and
-	// __scrape_timeout__ override the arguments for one target.
+	// Targets to scrape: maps of labels. The label __address__ is required. __scheme__,
+	// __metrics_path__, __param_<name>, __scrape_interval__ and __scrape_timeout__
+	// override the arguments for one target.
 	Targets []map[string]string `alloy:"targets,attr"`
 	// Receivers to send the samples to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 
-	// Value of the label job, unless a target has its own. Default: the component's ID.
+	// Value of the label job for targets without one. Default: the component's ID.
 	JobName string `alloy:"job_name,attr,optional"`
-	// Whether a label in the scraped data wins over a target's label of the
-	// same name. Otherwise it is renamed to exported_<name>.
+	// Whether a label in the scraped data takes precedence over a label of the target
+	// with the same name. Otherwise it is renamed to exported_<name>.
 	HonorLabels bool `alloy:"honor_labels,attr,optional"`
 	// Whether timestamps in the scraped data are used.
 	HonorTimestamps bool `alloy:"honor_timestamps,attr,optional"`
-	// Whether series that come with timestamps get a staleness marker when they vanish.
+	// Whether series with their own timestamps get a staleness marker when they
+	// disappear.
 	TrackTimestampsStaleness bool `alloy:"track_timestamps_staleness,attr,optional"`
 	// Query parameters of the request.
 	Params map[string][]string `alloy:"params,attr,optional"`
 	// Whether a histogram that also comes as a native histogram keeps its classic buckets.
 	ScrapeClassicHistograms bool `alloy:"scrape_classic_histograms,attr,optional"`
-	// Whether native histograms are scraped; asks for protobuf first.
+	// Whether native histograms are scraped. If so, weir prefers protobuf.
 	ScrapeNativeHistograms bool `alloy:"scrape_native_histograms,attr,optional"`
-	// File to which failed requests are logged, one JSON object a line.
+	// File to which failed requests are logged, one JSON object per line.
 	ScrapeFailureLogFile string `alloy:"scrape_failure_log_file,attr,optional"`
-	// How often a target is scraped.
+	// Interval between two scrapes of a target.
 	ScrapeInterval time.Duration `alloy:"scrape_interval,attr,optional"`
-	// How long a request may take; at most scrape_interval. Default: 10s, or
-	// scrape_interval where that is less.
+	// Timeout of a scrape, at most scrape_interval. Default: 10s, or scrape_interval if
+	// that is shorter.
 	ScrapeTimeout *time.Duration `alloy:"scrape_timeout,attr,optional"`
-	// Formats to ask for, most wanted first. Default: OpenMetricsText1.0.0,
-	// OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4, with
-	// PrometheusProto before them when scrape_native_histograms is set.
+	// Formats to request, in order of preference. Default: OpenMetricsText1.0.0,
+	// OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4; if
+	// scrape_native_histograms is set, PrometheusProto comes first.
 	ScrapeProtocols []string `alloy:"scrape_protocols,attr,optional"`
-	// Format of an answer whose Content-Type is missing or unknown; "" makes
-	// such a scrape fail.
+	// Format of a response whose Content-Type is missing or unknown; with "", such a
+	// scrape fails.
 	ScrapeFallbackProtocol string `alloy:"scrape_fallback_protocol,attr,optional"`
 	// Path of the request.
 	MetricsPath string `alloy:"metrics_path,attr,optional"`
 	// Scheme of the request, http or https.
 	Scheme string `alloy:"scheme,attr,optional"`
-	// Uncompressed size from which on a body makes the scrape fail, such as
-	// "10MB"; 0 is 256MiB. Bodies above 16MiB are read two at a time.
+	// Maximum uncompressed size of a body, such as "10MB"; if it is reached, the scrape
+	// fails. 0 means 256MiB. At most two bodies above 16MiB are read at a time.
 	BodySizeLimit component.Size `alloy:"body_size_limit,attr,optional"`
-	// Number of samples above which a scrape fails; 0 is no limit, and a target with
-	// more than 100000 is warned of.
+	// Maximum number of samples; if there are more, the scrape fails. 0 is no limit.
+	// weir logs a warning about targets with more than 100000 samples.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`
-	// Number of targets above which every scrape fails; 0 is no limit. Of more
-	// than 100000, and than target_limit, the last are not scraped at all.
+	// Maximum number of targets; if there are more, every scrape fails. 0 is no limit.
+	// Targets above both 100000 and target_limit are not scraped at all.
 	TargetLimit uint `alloy:"target_limit,attr,optional"`
-	// Number of labels of a series above which a scrape fails; 0 is no limit.
+	// Maximum number of labels of a series; if there are more, the scrape fails. 0 is no
+	// limit.
 	LabelLimit uint `alloy:"label_limit,attr,optional"`
-	// Length of a label name above which a scrape fails, in bytes; 0 is no limit.
+	// Maximum length of a label name in bytes; if a name is longer, the scrape fails. 0
+	// is no limit.
 	LabelNameLengthLimit uint `alloy:"label_name_length_limit,attr,optional"`
-	// Length of a label value above which a scrape fails, in bytes; 0 is no limit.
+	// Maximum length of a label value in bytes; if a value is longer, the scrape fails.
+	// 0 is no limit.
 	LabelValueLengthLimit uint `alloy:"label_value_length_limit,attr,optional"`
-	// Whether scrape_timeout_seconds, scrape_sample_limit and
-	// scrape_body_size_bytes are reported beside up.
+	// Whether scrape_timeout_seconds, scrape_sample_limit and scrape_body_size_bytes are
+	// reported in addition to up.
 	ExtraMetrics bool `alloy:"extra_metrics,attr,optional"`
 	// Deprecated: the same as scrape_native_histograms.
 	EnableProtobufNegotiation bool `alloy:"enable_protobuf_negotiation,attr,optional"`
 	// Names that are accepted, "legacy" or "utf8".
 	MetricNameValidationScheme string `alloy:"metric_name_validation_scheme,attr,optional"`
-	// How targets are asked to escape other names: "allow-utf-8",
-	// "underscores", "dots" or "values". Default: "underscores" with legacy
-	// validation, otherwise "allow-utf-8".
+	// Escaping of other names that weir requests from targets: "allow-utf-8",
+	// "underscores", "dots" or "values". Default: "underscores" with legacy validation,
+	// otherwise "allow-utf-8".
 	MetricNameEscapingScheme string `alloy:"metric_name_escaping_scheme,attr,optional"`
-	// Whether classic histograms become native ones with custom buckets, which
-	// prometheus.remote_write can send by remote write 2.0 only.
+	// Whether classic histograms are converted to native histograms with custom buckets.
+	// prometheus.remote_write can send them only with remote write 2.0.
 	ConvertClassicHistogramsToNHCB bool `alloy:"convert_classic_histograms_to_nhcb,attr,optional"`
-	// Whether compressed answers are asked for.
+	// Whether weir requests compressed responses.
 	EnableCompression bool `alloy:"enable_compression,attr,optional"`
-	// Number of buckets of a native histogram above which it is made coarser,
-	// or the scrape fails; 0 is no limit.
+	// Maximum number of buckets of a native histogram. If there are more, its resolution
+	// is reduced or the scrape fails. 0 is no limit.
 	NativeHistogramBucketLimit uint `alloy:"native_histogram_bucket_limit,attr,optional"`
-	// Growth factor from bucket to bucket below which a native histogram is
-	// made coarser; 0 is no limit.
+	// Minimum growth factor between the buckets of a native histogram; if it is smaller,
+	// the resolution is reduced. 0 is no limit.
 	NativeHistogramMinBucketFactor float64 `alloy:"native_histogram_min_bucket_factor,attr,optional"`
 	// Whether series carry the metadata (type, help, unit) of their metric.
 	HonorMetadata bool `alloy:"honor_metadata,attr,optional"`
 	// Whether type and unit of a metric become the labels __type__ and __unit__.
 	EnableTypeAndUnitLabels bool `alloy:"enable_type_and_unit_labels,attr,optional"`
-	// Whether start timestamps are read, from protobuf and from OpenMetrics,
-	// whose _created series are then no series any more. They go with the
-	// samples, and remote write 2.0 sends them. A series that began since its
-	// target was scraped last, or since the component runs if the target is new,
-	// gets a sample of 0 at that time.
+	// Whether start timestamps are read from protobuf and from OpenMetrics. The _created
+	// series of OpenMetrics are then no longer separate series. Start timestamps are
+	// forwarded with the samples, and remote write 2.0 sends them. If a series started
+	// after the previous scrape of its target, or for a new target after the component
+	// started, it gets a sample of 0 at its start time.
 	StartTimestampZeroIngestion bool `alloy:"start_timestamp_zero_ingestion,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
@@ -113,10 +117,10 @@ type Arguments struct {
 	Clustering Clustering `alloy:"clustering,block,optional"`
 }
 
-// Clustering says whether targets are shared with other instances.
+// Clustering configures whether targets are shared with other instances.
 type Clustering struct {
-	// Must be false: instances of weir do not distribute targets among
-	// themselves. The error for true has the rules to write instead.
+	// Must be false: instances of weir do not distribute targets among themselves. The
+	// error message for true shows the rules to use instead.
 	Enabled bool `alloy:"enabled,attr"`
 }
 

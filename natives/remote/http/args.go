@@ -18,17 +18,18 @@ import (
 type Arguments struct {
 	// URL to poll.
 	URL string `alloy:"url,attr"`
-	// How often the URL is polled.
+	// Interval between two polls.
 	PollFrequency time.Duration `alloy:"poll_frequency,attr,optional"`
-	// How long one poll may take; shorter than poll_frequency.
+	// Timeout of a poll; it must be shorter than poll_frequency.
 	PollTimeout time.Duration `alloy:"poll_timeout,attr,optional"`
-	// Whether the content is a secret: never shown, and usable only where a
-	// secret is expected.
+	// Whether the content is a secret. A secret is never displayed and can be used only
+	// where a secret is expected.
 	IsSecret bool `alloy:"is_secret,attr,optional"`
 
 	// HTTP method of the request.
 	Method string `alloy:"method,attr,optional"`
-	// Headers to add to the request; they win over those of the client.
+	// Headers to add to the request; they take precedence over the headers of the
+	// client.
 	Headers map[string]string `alloy:"headers,attr,optional"`
 	// Body of the request.
 	Body string `alloy:"body,attr,optional"`
@@ -95,7 +96,7 @@ func isHeader(name, value string) bool {
 
 // Exports of remote.http.
 type Exports struct {
-	// What the URL answered, without the white space around it: a secret when
-	// is_secret is set, else a string.
+	// The response body without leading and trailing white space: a secret if is_secret
+	// is set, otherwise a string.
 	Content component.OptionalSecret `alloy:"content,attr"`
 }

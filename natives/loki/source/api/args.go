@@ -17,12 +17,12 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// Labels of all lines, in place of what a request says of the same names.
+	// Labels of all lines. They replace labels of the same names in a request.
 	Labels map[string]string `alloy:"labels,attr,optional"`
-	// Rules for the streams that are pushed: the `rules` of a loki.relabel or
-	// prometheus.relabel. Labels that begin with "__" are dropped after them.
+	// Rules for the pushed streams: the `rules` of a loki.relabel or prometheus.relabel.
+	// Labels that begin with "__" are dropped after the rules.
 	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`
-	// Whether a line has the time that its request says, and not that of its
+	// Whether lines keep the time in the request. Otherwise, they get their time of
 	// arrival.
 	UseIncomingTimestamp bool `alloy:"use_incoming_timestamp,attr,optional"`
 	// Largest body, before and after decompression; a larger one is answered 413.
@@ -34,29 +34,30 @@ type Arguments struct {
 	Limits Limits `alloy:"limits,block,optional"`
 }
 
-// Limits are bounds of what is taken in at a time.
+// Limits are limits for requests and the memory that they use.
 type Limits struct {
-	// Most requests at a time; further ones are answered 429.
+	// Maximum number of concurrent requests; further requests are answered 429.
 	MaxRequests int `alloy:"max_requests,attr,optional"`
-	// Most memory for bodies and lines of requests that are not answered; further
-	// ones are answered 429.
+	// Maximum memory for the bodies and lines of unanswered requests; further requests
+	// are answered 429.
 	MaxInflightSize component.Size `alloy:"max_inflight_size,attr,optional"`
-	// How long the receivers may take to accept a request before it is answered
-	// 503. It is less when server_write_timeout is.
+	// Time that the receivers may take to accept a request before it is answered 503. If
+	// server_write_timeout is shorter, it applies instead.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
-	// Most streams known at a time, each of one tenant; lines of further ones are
-	// dropped and answered 400. A stream is known for 15 minutes after its last
-	// line; the labels of all may take 640 bytes for each. 0 is no limit. (Loki
-	// allows a tenant 5,000.)
+	// Maximum number of known streams, counted per tenant and stream; lines of further
+	// streams are dropped and answered 400. A stream is known for 15 minutes after its
+	// last line. The labels of all streams may use 640 bytes per stream on average. 0 is no limit.
+	// (Loki allows 5,000 per tenant.)
 	StreamLimit int `alloy:"stream_limit,attr,optional"`
-	// Most lines of a request; one with more is answered 413. 0 is no limit.
+	// Maximum number of lines per request; larger requests are answered 413. 0 is no
+	// limit.
 	LineLimit int `alloy:"line_limit,attr,optional"`
-	// Largest line; a larger one is dropped and answered 400. 0B is no limit. (The
-	// default is that of Loki's max_line_size.)
+	// Maximum size of a line; larger lines are dropped and answered 400. 0B is no limit.
+	// (The default is the default of Loki's max_line_size.)
 	MaxLineSize component.Size `alloy:"max_line_size,attr,optional"`
-	// Most labels of a stream as it comes; the lines of one with more are dropped
-	// and answered 400. 0 is no limit. (The default is that of Loki's
-	// max_label_names_per_series.)
+	// Maximum number of labels of a stream on arrival; the lines of a stream with more
+	// labels are dropped and answered 400. 0 is no limit. (The default is the default of
+	// Loki's max_label_names_per_series.)
 	LabelLimit int `alloy:"label_limit,attr,optional"`
 	// Longest label name in bytes; the lines of a stream with a longer one are
 	// dropped and answered 400. 0 is no limit. (The default is that of Loki's

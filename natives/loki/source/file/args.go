@@ -21,28 +21,28 @@ const (
 
 // Arguments of loki.source.file.
 type Arguments struct {
-	// Targets whose label __path__ is a file to follow. Their other labels become
-	// those of its lines, but for those that begin with two underscores; the
-	// label filename is the path. A target that leaves is read to its end. A file
-	// that is rotated is looked for in its directory. One that was moved to another
-	// (logrotate's olddir) is read on; while weir is down it is found there only if
-	// a target with the same labels, or a pattern, names it there too. Files in
-	// weir's storage directory are left out. Do not read a file that weir's own
-	// output goes to: lines that weir logs about a problem with its lines would be
-	// read again.
+	// Targets whose label __path__ is a file to follow. Their other labels, except those
+	// that begin with two underscores, become labels of the lines; the label filename is
+	// the path. If a target is removed, its file is read to the end first. weir looks
+	// for a rotated file in the same directory. It also continues to read a file that is
+	// moved to another directory (logrotate's olddir). If the file is moved while weir
+	// is down, weir finds it only if a target with the same labels, or a pattern,
+	// matches its new path. Files in weir's storage directory are skipped. Do not follow
+	// a file that contains weir's own output: log messages about a problem with a line
+	// would be read again.
 	Targets []map[string]string `alloy:"targets,attr"`
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 	// IANA name of the encoding of the files, such as UTF-16LE or GBK; UTF-8 when
 	// it is empty. A byte order mark at the start of a file wins over it.
 	Encoding string `alloy:"encoding,attr,optional"`
-	// Whether a file without a stored position is read from its end instead of
-	// from its beginning. Lines that a new file has when weir first sees it are
-	// skipped too. After a rotation, the new file is read from its beginning. It
-	// has no effect on compressed files, which are read as a whole.
+	// Whether a file without a stored position is read from its end instead of from its
+	// beginning. Lines that a new file already contains when weir first sees it are
+	// skipped too. After a rotation, the new file is read from its beginning. The
+	// argument has no effect on compressed files, which are read completely.
 	TailFromEnd bool `alloy:"tail_from_end,attr,optional"`
-	// Positions file of Promtail or of Alloy to begin with, when there is no
-	// positions log yet. It is removed once its positions are taken over.
+	// Positions file of Promtail or Alloy to import if there is no positions log yet. It
+	// is removed after the import.
 	LegacyPositionsFile string `alloy:"legacy_positions_file,attr,optional"`
 	// How to treat a file whose position cannot be read because the positions are
 	// damaged: "restart_from_beginning", "restart_from_end", or "skip", which does
@@ -51,60 +51,60 @@ type Arguments struct {
 
 	// Reads compressed files.
 	Decompression Decompression `alloy:"decompression,block,optional"`
-	// How often is looked for new lines.
+	// Intervals at which files are checked for new lines.
 	FileWatch FileWatch `alloy:"file_watch,block,optional"`
-	// Says how long a file is read after it was renamed or deleted.
+	// How long a file is read after it was renamed or deleted.
 	FileRotation FileRotation `alloy:"file_rotation,block,optional"`
-	// Takes __path__ for a pattern, as local.file_match does.
+	// Treats __path__ as a pattern, like local.file_match.
 	FileMatch FileMatch `alloy:"file_match,block,optional"`
 }
 
-// Decompression says how files are compressed.
+// Decompression configures compressed files.
 type Decompression struct {
-	// Whether files are compressed. Each is read once, as a whole.
+	// Whether files are compressed. Each file is read once, completely.
 	Enabled bool `alloy:"enabled,attr"`
-	// How long to wait before a file that is new is read: who compresses it may
-	// not have ended.
+	// Time to wait before a new file is read, because its compression may not be
+	// complete.
 	InitialDelay time.Duration `alloy:"initial_delay,attr,optional"`
 	// The compression format: "gz" for gzip, "z" for zlib, "bz2" for bzip2.
 	Format Format `alloy:"format,attr"`
 }
 
-// FileWatch says how often is looked. While nothing is written to a file, the
-// pause doubles from the one to the other.
+// FileWatch sets how often files are checked. While nothing is written to a file, the
+// interval doubles from the minimum to the maximum.
 type FileWatch struct {
-	// Shortest pause between two looks at a file; it is max_poll_frequency where
-	// that is less.
+	// Minimum interval between two checks of a file. If max_poll_frequency is shorter,
+	// it applies instead.
 	MinPollFrequency time.Duration `alloy:"min_poll_frequency,attr,optional"`
-	// Longest pause between two looks at a file.
+	// Maximum interval between two checks of a file.
 	MaxPollFrequency time.Duration `alloy:"max_poll_frequency,attr,optional"`
 }
 
-// FileRotation says how long a file is read after it was renamed or deleted: its
-// writer may write to it until it opens the new file.
+// FileRotation sets how long a file is read after it was renamed or deleted. Its writer
+// may continue to write to it until it opens the new file.
 type FileRotation struct {
-	// How long nothing must have been written to the file before it is closed. On
-	// Linux it then stays open until no process has it open for writing. weir can
-	// see that if it runs as the owner of the file or with CAP_LEASE, and if the
-	// file system supports leases; otherwise the file stays open for max_wait.
+	// A file is closed if nothing was written to it for this time. On Linux, it stays
+	// open until no process has it open for writing. weir can detect that if it runs as
+	// the owner of the file or with CAP_LEASE, and if the file system supports leases.
+	// Otherwise the file stays open for max_wait.
 	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
-	// How long a file is kept at most. The lines that a renamed file has by then are
-	// still read. A deleted file is closed to free its space on the disk: lines that are
-	// not read by then are lost. Losses are logged and counted in
+	// Maximum time for which a file is kept open. Lines that a renamed file contains at
+	// that time are still read. A deleted file is closed to free its disk space, and
+	// lines that have not been read yet are lost. Losses are logged and counted in
 	// weir_source_file_lost_bytes_total.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
 }
 
-// FileMatch finds files by patterns.
+// FileMatch finds files with patterns.
 type FileMatch struct {
 	// Whether __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of
-	// directories). Files that match the pattern in the label __path_exclude__,
-	// if there is one, are left out.
+	// directories). Files that match the pattern in the optional label __path_exclude__
+	// are skipped.
 	Enabled bool `alloy:"enabled,attr,optional"`
-	// How often is looked for files.
+	// Interval between two searches for files.
 	SyncPeriod time.Duration `alloy:"sync_period,attr,optional"`
-	// Files that were not written to for so long are left out; 0s leaves none
-	// out.
+	// Files that have not been written to for longer than this are skipped; 0s disables
+	// the limit.
 	IgnoreOlderThan time.Duration `alloy:"ignore_older_than,attr,optional"`
 }
 

@@ -19,12 +19,12 @@ type Arguments struct {
 	// Whether a line contains all fields of the entry as a JSON object, instead of
 	// its MESSAGE only.
 	FormatAsJSON bool `alloy:"format_as_json,attr,optional"`
-	// Maximum age of entries when weir starts; older entries are left out, even
-	// those after the stored position.
+	// Maximum age of entries when weir starts; older entries are skipped, even after the
+	// stored position.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
-	// Directory with journal files, such as "/var/log/journal" or
-	// "/run/log/journal". Subdirectories that are named by a machine ID are read
-	// too. It may be created later. "" reads this machine's journals in both.
+	// Directory with journal files, such as "/var/log/journal" or "/run/log/journal".
+	// Subdirectories named after a machine ID are read too. The directory may be created
+	// later. "" reads the journals of this machine in both directories.
 	Path string `alloy:"path,attr,optional"`
 	// Fields that an entry must have, separated by spaces, such as
 	// "_SYSTEMD_UNIT=ssh.service PRIORITY=3". Values of the same field are
@@ -32,7 +32,7 @@ type Arguments struct {
 	Matches string `alloy:"matches,attr,optional"`
 	// Labels of all lines. The label job is always the component's ID.
 	Labels map[string]string `alloy:"labels,attr,optional"`
-	// Rules that set labels from the entry's fields, which they see as labels
+	// Rules that set labels from the fields of an entry, which are available as labels
 	// such as __journal__systemd_unit: the `rules` export of a loki.relabel or
 	// prometheus.relabel.
 	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`

@@ -22,11 +22,11 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// Rules that make labels of what a message says of itself, which are labels
-	// that begin with "__syslog_" and are dropped after the rules: the `rules` of
-	// a loki.relabel or prometheus.relabel.
+	// Rules that set labels from the properties of a message. The properties are
+	// available as labels that begin with "__syslog_" and are dropped after the rules:
+	// the `rules` of a loki.relabel or prometheus.relabel.
 	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`
-	// Where messages are received.
+	// Addresses on which messages are received.
 	Listeners []*Listener `alloy:"listener,block,optional"`
 }
 
@@ -37,67 +37,67 @@ const (
 	rawFormat     = "raw"
 )
 
-// Listener is one address that messages come to.
+// Listener is an address on which messages are received.
 type Listener struct {
 	// Address to listen on, as host:port.
 	Address string `alloy:"address,attr"`
-	// "tcp" or "udp". A message that was sent by UDP while no weir listened, or
-	// faster than the receivers accept, is lost; by TCP its sender waits.
+	// "tcp" or "udp". With UDP, messages are lost if weir is not running or if they
+	// arrive faster than the receivers accept them. With TCP, the sender waits.
 	Protocol string `alloy:"protocol,attr,optional"`
-	// How messages are written: "rfc5424", "rfc3164", or "raw", which parses
-	// nothing but a priority before the text.
+	// Message format: "rfc5424", "rfc3164", or "raw", which parses only the priority in
+	// front of the text.
 	Format string `alloy:"syslog_format,attr,optional"`
-	// Silence after which a TCP connection is closed; 0s is 120s.
+	// A TCP connection is closed if it is idle for this time; 0s means 120s.
 	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
 	// Whether structured data becomes labels for relabel_rules, such as
 	// __syslog_message_sd_example_99999_test for [example@99999 test="yes"].
 	LabelStructuredData bool `alloy:"label_structured_data,attr,optional"`
 	// Labels of all lines of the listener.
 	Labels map[string]string `alloy:"labels,attr,optional"`
-	// Most bytes of a message; what is longer is cut and counted. 0 is 8192.
+	// Maximum size of a message in bytes; longer messages are truncated and counted. 0
+	// means 8192.
 	MaxMessageLength int `alloy:"max_message_length,attr,optional"`
-	// Whether a line has the time that its message says, and not that of its
+	// Whether lines keep the time in the message. Otherwise, they get their time of
 	// arrival.
 	UseIncomingTimestamp bool `alloy:"use_incoming_timestamp,attr,optional"`
-	// Whether the line is the whole message as it came, and not its text only
-	// (rfc5424).
+	// Whether the line is the complete message instead of its text only (rfc5424).
 	UseRFC5424Message bool `alloy:"use_rfc5424_message,attr,optional"`
-	// Whether a message without text makes an empty line (rfc5424); else it is
+	// Whether a message without text becomes an empty line (rfc5424). Otherwise, it is
 	// dropped.
 	RFC5424AllowEmpty bool `alloy:"rfc5424_allow_empty_msg,attr,optional"`
-	// Whether a timestamp without a year is one of this year, or of the one before
-	// when it would be months ahead (rfc3164). Else it is not used.
+	// Whether a timestamp without a year is assigned to the current year, or to the
+	// previous year if it would be months in the future (rfc3164). Otherwise, such a
+	// timestamp is ignored.
 	RFC3164CurrentYear bool `alloy:"rfc3164_default_to_current_year,attr,optional"`
-	// Most connections at a time (tcp); further ones are closed at once and counted.
-	// 0 is no limit.
+	// Maximum number of concurrent connections (tcp); further connections are closed
+	// immediately and counted. 0 is no limit.
 	MaxConnections int `alloy:"max_connections,attr,optional"`
-	// How many blocks of 64 KiB of datagrams may wait for the receivers (udp); what
-	// comes when all are full is dropped and counted.
+	// Maximum number of 64 KiB blocks of datagrams that wait for the receivers (udp). If
+	// all blocks are full, further datagrams are dropped and counted.
 	UDPQueueSize int `alloy:"udp_queue_size,attr,optional"`
-	// How many senders' host names are remembered (udp).
+	// Maximum number of sender host names in the cache (udp).
 	UDPHostCacheSize int `alloy:"udp_host_cache_size,attr,optional"`
-	// TLS (tcp); without it messages are received in the clear, to which a
-	// listener that was started with TLS does not go back.
+	// TLS settings (tcp). Without this block, messages are received unencrypted. A
+	// listener that was started with TLS does not change back to unencrypted.
 	TLS *TLS `alloy:"tls_config,block,optional"`
-	// Of the format raw.
+	// Settings of the format raw.
 	Raw *Raw `alloy:"raw_format_options,block,optional"`
-	// What Cisco IOS writes before the timestamp, which must be what the device is
-	// configured to write (rfc3164).
+	// Fields that Cisco IOS writes in front of the timestamp. They must match the
+	// configuration of the device (rfc3164).
 	Cisco *Cisco `alloy:"rfc3164_cisco_components,block,optional"`
 }
 
 // Raw are options of the format raw.
 type Raw struct {
-	// Whether messages without a length end with a zero byte, and not with a
-	// newline.
+	// Whether messages without a length end with a zero byte instead of a newline.
 	Null bool `alloy:"use_null_terminator_delimiter,attr,optional"`
 }
 
-// Cisco are the parts that a Cisco IOS device writes.
+// Cisco selects the fields that a Cisco IOS device writes.
 type Cisco struct {
-	// All of them.
+	// All fields.
 	EnableAll bool `alloy:"enable_all,attr,optional"`
-	// A count of messages.
+	// A message counter.
 	MessageCounter bool `alloy:"message_counter,attr,optional"`
 	// A sequence number.
 	SequenceNumber bool `alloy:"sequence_number,attr,optional"`
@@ -109,7 +109,7 @@ type Cisco struct {
 
 // TLS are the TLS settings of a listener.
 type TLS struct {
-	// Certificate of the listener, as PEM text; those that signed it may follow.
+	// Certificate of the listener, as PEM text, optionally followed by its chain.
 	Cert string `alloy:"cert_pem,attr,optional"`
 	// Key of the certificate, as PEM text.
 	Key component.Secret `alloy:"key_pem,attr,optional"`
@@ -117,16 +117,16 @@ type TLS struct {
 	CertFile string `alloy:"cert_file,attr,optional"`
 	// File with the key, a regular file of at most 1 MiB; it is read again when it changes.
 	KeyFile string `alloy:"key_file,attr,optional"`
-	// CA certificates as PEM text; senders must then show a certificate that one
-	// of them signed.
+	// CA certificates, as PEM text. If they are set, senders must present a certificate
+	// that one of them signed.
 	CA string `alloy:"ca_pem,attr,optional"`
 	// File with such CA certificates, a regular file of at most 1 MiB.
 	CAFile string `alloy:"ca_file,attr,optional"`
 	// Lowest TLS version to accept: TLS10, TLS11, TLS12 (the default) or TLS13.
 	MinVersion string `alloy:"min_version,attr,optional"`
-	// Refused: it is for clients.
+	// Not allowed: it is a setting for clients.
 	ServerName string `alloy:"server_name,attr,optional"`
-	// Refused: it is for clients.
+	// Not allowed: it is a setting for clients.
 	InsecureSkipVerify bool `alloy:"insecure_skip_verify,attr,optional"`
 }
 

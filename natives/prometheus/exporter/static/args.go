@@ -12,7 +12,7 @@ import (
 
 // Arguments of prometheus.exporter.static.
 type Arguments struct {
-	// Metrics in the Prometheus text format, as a /metrics page has them.
+	// Metrics in the Prometheus text format, as on a /metrics page.
 	Text Text `alloy:"text,attr,optional"`
 }
 

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Arguments of prometheus.exporter.unix. All of them but
-// include_exporter_metrics and the lists of collectors are settings of the
-// process: a change needs a restart.
+// Arguments of prometheus.exporter.unix. Except for include_exporter_metrics and the
+// lists of collectors, they apply to the whole process, and a change needs a restart.
 type Arguments struct {
 	// Whether promhttp_ metrics about the exporter's own handler are exposed.
 	IncludeExporterMetrics bool `alloy:"include_exporter_metrics,attr,optional"`
@@ -24,7 +23,7 @@ type Arguments struct {
 	// Directory of the udev data.
 	UdevDataPath string `alloy:"udev_data_path,attr,optional"`
 
-	// Collectors to run besides the default ones or set_collectors.
+	// Collectors to run in addition to the default ones or set_collectors.
 	EnableCollectors []string `alloy:"enable_collectors,attr,optional"`
 	// Collectors not to run; enable_collectors has precedence.
 	DisableCollectors []string `alloy:"disable_collectors,attr,optional"`
@@ -107,7 +106,7 @@ type CPU struct {
 type Disk struct {
 	// Regular expression of devices to leave out.
 	DeviceExclude string `alloy:"device_exclude,attr,optional"`
-	// Regular expression of devices to take; if set, device_exclude does not count.
+	// Regular expression of devices to take; if set, device_exclude is ignored.
 	DeviceInclude string `alloy:"device_include,attr,optional"`
 }
 
@@ -127,7 +126,7 @@ type Filesystem struct {
 	FSTypesExclude string `alloy:"fs_types_exclude,attr,optional"`
 	// Regular expression of mount points to leave out.
 	MountPointsExclude string `alloy:"mount_points_exclude,attr,optional"`
-	// How long a mount may take to answer before it counts as stuck.
+	// Time after which a mount that does not respond is considered stuck.
 	MountTimeout time.Duration `alloy:"mount_timeout,attr,optional"`
 }
 
@@ -141,8 +140,8 @@ type Hwmon struct {
 
 // IPVS are the settings of the ipvs collector.
 type IPVS struct {
-	// Labels of the backend metrics; all of them when empty: local_address,
-	// local_port, remote_address, remote_port, proto, local_mark.
+	// Labels of the backend metrics; an empty list means all: local_address, local_port,
+	// remote_address, remote_port, proto, local_mark.
 	BackendLabels []string `alloy:"backend_labels,attr,optional"`
 }
 
@@ -150,15 +149,15 @@ type IPVS struct {
 type NTP struct {
 	// Time to live of the packets sent.
 	IPTTL int `alloy:"ip_ttl,attr,optional"`
-	// How far the local clock and a local ntpd may differ.
+	// Maximum difference between the local clock and a local ntpd.
 	LocalOffsetTolerance time.Duration `alloy:"local_offset_tolerance,attr,optional"`
-	// How far the root may be.
+	// Maximum distance to the root clock.
 	MaxDistance time.Duration `alloy:"max_distance,attr,optional"`
 	// Version of the NTP protocol.
 	ProtocolVersion int `alloy:"protocol_version,attr,optional"`
-	// Server to ask.
+	// Server to query.
 	Server string `alloy:"server,attr,optional"`
-	// Whether the server is not a public one, although its address is not local.
+	// Whether the server is private although its address is not local.
 	ServerIsLocal bool `alloy:"server_is_local,attr,optional"`
 }
 
@@ -220,8 +219,8 @@ type Runit struct {
 
 // Supervisord are the settings of the supervisord collector.
 type Supervisord struct {
-	// XML-RPC endpoint; the environment's SUPERVISORD_URL unless written, and
-	// http://localhost:9001/RPC2 without that.
+	// XML-RPC endpoint. Default: the environment variable SUPERVISORD_URL or, if it is
+	// not set, http://localhost:9001/RPC2.
 	URL string `alloy:"url,attr,optional"`
 }
 
@@ -235,11 +234,11 @@ type Sysctl struct {
 
 // Systemd are the settings of the systemd collector.
 type Systemd struct {
-	// Whether to expose how often services were restarted.
+	// Whether to expose the number of restarts of services.
 	EnableRestarts bool `alloy:"enable_restarts,attr,optional"`
-	// Whether to expose when units were started.
+	// Whether to expose the start time of units.
 	StartTime bool `alloy:"start_time,attr,optional"`
-	// Whether to expose how many tasks units have and may have.
+	// Whether to expose the number of tasks of units and their limits.
 	TaskMetrics bool `alloy:"task_metrics,attr,optional"`
 	// Regular expression of units to leave out.
 	UnitExclude string `alloy:"unit_exclude,attr,optional"`
