@@ -24,14 +24,14 @@ func auditCommand(t *terminal) *cobra.Command {
 		Use:   "audit CONFIG",
 		Short: "List what the scripts of a config may do",
 		Long: `List the scripts that a config uses, a file or a directory of *.alloy files: the
-files each is made of with a hash of their content, its hooks, what it needs of
-the world outside, and for each block of it what that grants, what is missing or
-granted for nothing, and its limits. Files and folders that others than their
-owner or root can write are named: who writes a script does what weir may do.
-Nothing is started.
+source files of each script with their hashes, its hooks and the external
+resources that it needs. For each block that uses a script, it lists the grants,
+missing and unnecessary grants, and the limits. It also names files and folders
+that users other than their owner or root can write, because anyone who can write
+a script has the permissions of weir. Nothing is started.
 
-The exit code is 1 when the config has a mistake; what can be told of it is
-listed all the same.`,
+If the config contains a mistake, the exit code is 1, and the list contains
+everything that could still be read.`,
 		Example: `  weir audit config.alloy
   weir audit --format=json /etc/weir | jq -r '.scripts[].files[] | .sha256 + "  " + .name'`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -71,22 +71,22 @@ func moduleBlocks() []component.Registration {
 			Name:    "declare",
 			NewArgs: func() any { return &declareBlock{} },
 			Doc: component.Doc{
-				Summary: `Makes a component of blocks. Its label is the name of the component: declare "pipeline" makes blocks pipeline "x".
+				Summary: `Defines a component from blocks. Its label is the name of the component: declare "pipeline" makes blocks pipeline "x".
 
-What is in a declare sees only what is in it: its arguments, its blocks, and declares and imports around it. What goes in is an argument, what comes out an export; both may be receivers. A declare has no receiver of its own: export that of a block in it.`,
+The blocks in a declare can refer only to its arguments, to each other, and to declares and imports around it. Arguments are the inputs and exports are the outputs; both may be receivers. A declare has no receiver of its own: export the receiver of a block in it.`,
 				Args: map[string]string{
-					"argument":          `An attribute of the component, by its label; in the declare its value is argument.LABEL.value.`,
-					"argument.optional": "Whether it may be left out.",
-					"argument.default":  "Its value if it is left out; null without.",
-					"argument.comment":  "What it is for.",
-					"export":            "A value that others can refer to, by its label: pipeline.x.LABEL.",
-					"export.value":      "What is exported; it may refer to blocks of the declare.",
-					"export.comment":    "What it is for.",
+					"argument":          `An attribute of the component; the label is its name. In the declare, its value is argument.LABEL.value.`,
+					"argument.optional": "Whether the argument may be omitted.",
+					"argument.default":  "The value if it is omitted; null by default.",
+					"argument.comment":  "A description.",
+					"export":            "A value that other blocks can refer to by its label: pipeline.x.LABEL.",
+					"export.value":      "The exported value; it may refer to blocks of the declare.",
+					"export.comment":    "A description.",
 				},
 				Example: `
 declare "pipeline" {
   argument "to" {
-    comment = "Receivers of what is left."
+    comment = "Receivers of the remaining samples."
   }
 
   argument "zone" {
@@ -125,16 +125,16 @@ prometheus.echo "default" { }`,
 			Name:    "foreach",
 			NewArgs: func() any { return &foreachBlock{} },
 			Doc: component.Doc{
-				Summary: `Has the blocks of its template once for each item of a collection.
+				Summary: `Instantiates the blocks of its template once for each item of a collection.
 
-The collection may be what a component exports, and change while weir runs: blocks of items that stay are not touched. Changes that come faster than blocks can be built are one change, the newest, and make the foreach unhealthy; while more than 1,000 removed components have not stopped, the next change waits.`,
+The collection may be the export of a component and may change while weir runs: the blocks of items that stay are not changed. If changes arrive faster than blocks can be built, only the newest one is applied and the foreach is unhealthy. While more than 1,000 removed components have not stopped, the next change waits.`,
 				Args: map[string]string{
 					"collection":     "The items, up to 10,000.",
 					"var":            "The name of the item in the template.",
-					"id":             "The field of an item that says which one it is, such as __address__ of a target. Without it an item that changes is another one, so the blocks of the old are stopped and new ones built.",
+					"id":             "The field that identifies an item, such as __address__ of a target. Without it, a changed item is a new item: the old blocks are stopped and new blocks are built.",
 					"hash_string_id": "Whether blocks are named by a hash of an item that is a string, instead of by the string.",
 					"enable_metrics": "Whether /metrics has the metrics of the template's components.",
-					"template":       "The blocks that each item has.",
+					"template":       "The blocks to instantiate for each item.",
 				},
 				Example: `
 discovery.file "sites" {
@@ -163,13 +163,13 @@ prometheus.echo "default" { }`,
 				return &importFileBlock{Detector: "fsnotify", PollFrequency: time.Minute}
 			},
 			Doc: component.Doc{
-				Summary: `Makes the declares of a file known. Its label is their namespace: a declare "pipeline" is used as LABEL.pipeline "x".
+				Summary: `Imports the declares of a file. The label is their namespace: a declare "pipeline" is used as LABEL.pipeline "x".
 
-A saved file changes the nodes that differ and no others; a mistake in it leaves what runs.`,
+When the file is saved, only the nodes that differ are changed. If it contains a mistake, the running version stays active.`,
 				Args: map[string]string{
-					"filename":       "A file, or a directory of *.alloy files, with declare and import blocks. A relative path starts at the file that says it.",
-					"detector":       `How changes are seen: "fsnotify", or "poll" to look every poll_frequency.`,
-					"poll_frequency": `How often to look, with detector = "poll".`,
+					"filename":       "A file, or a directory of *.alloy files, with declare and import blocks. A relative path is relative to the file that contains it.",
+					"detector":       `How changes are detected: "fsnotify", or "poll" to check every poll_frequency.`,
+					"poll_frequency": `Interval between two checks, with detector = "poll".`,
 				},
 				Example: `
 import.file "edge" {
@@ -188,9 +188,9 @@ prometheus.echo "default" { }`,
 			Name:    "import.scripts",
 			NewArgs: func() any { return &importScriptsBlock{} },
 			Doc: component.Doc{
-				Summary: `Makes the scripts of a folder known. Its label is their namespace: http/paths.lua in it is used as LABEL.http.paths "x", so two versions of a folder can run side by side.`,
+				Summary: `Imports the scripts of a folder. The label is their namespace: http/paths.lua in it is used as LABEL.http.paths "x", so two versions of a folder can run side by side.`,
 				Args: map[string]string{
-					"path": "The folder. A relative path starts at the file that says it.",
+					"path": "The folder. A relative path is relative to the file that contains it.",
 				},
 				Example: `
 import.scripts "v2" {
@@ -208,7 +208,7 @@ prometheus.echo "default" { }`,
 			Name:    "import.string",
 			NewArgs: func() any { return &importStringBlock{} },
 			Doc: component.Doc{
-				Summary: `Makes the declares in a text known, which may be what a component exports. Its label is their namespace, as that of import.file.`,
+				Summary: `Imports the declares in a string, which may be the export of a component. The label is their namespace, as for import.file.`,
 				Args: map[string]string{
 					"content": "The text, with declare and import blocks.",
 				},

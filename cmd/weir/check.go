@@ -31,19 +31,20 @@ func checkCommand(t *terminal) *cobra.Command {
 		Use:   "check CONFIG|SCRIPTS...",
 		Short: "Find every mistake in a config or in scripts",
 		Long: `Read a config, a file or a directory of *.alloy files, with the scripts it uses
-and their tests, and report every mistake at once, each with its place. Nothing is
-started, and no hook is run: what is found in a script is what its text tells.
-Misspelt fields, operations and arguments, wrong constants, expressions and
-patterns are mistakes; what may be meant so is a warning.
+and their tests, and report all mistakes with their positions. Nothing is started
+and no hook is run: scripts are analysed statically. Misspelt fields, operations
+and arguments and invalid constants, expressions and patterns are mistakes.
+Anything that may be intentional is a warning.
 
 With --test, also run the tests of the scripts that the config uses, with the
 limits that they have when weir starts. Without it, a warning names the scripts that
 failed their tests when weir ran with this --storage.path.
 
-With files or folders of scripts in place of a config, look at those, used or not.
+If the arguments are files or folders of scripts instead of a config, check these
+scripts, whether or not a config uses them.
 
-The exit code is 0 when there is no mistake (there may be warnings), 1 when
-there is one.`,
+The exit code is 0 if there are no mistakes, even if there are warnings, and 1
+otherwise.`,
 		Example: `  weir check config.alloy
   weir check --test config.alloy
   weir check --scripts=../scripts /etc/weir

@@ -19,17 +19,17 @@ func completionCommand(t *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
 		Short: "Print a shell's completion script",
-		Long: `Print a script that makes a shell complete weir's commands, flags, component
-names and config files. For bash, the package bash-completion must be there.
+		Long: `Print a shell script that completes weir's commands, flags, component names and
+config files. For bash, the package bash-completion must be installed.
 
-For the running shell:
+For the current shell:
 
   bash         source <(weir completion bash)
   zsh          source <(weir completion zsh)
   fish         weir completion fish | source
   powershell   weir completion powershell | Out-String | Invoke-Expression
 
-For good, write it where the shell looks:
+For all new shells, write it to the directory that the shell searches:
 
   bash         weir completion bash > /etc/bash_completion.d/weir
   zsh          weir completion zsh > "${fpath[1]}/_weir"

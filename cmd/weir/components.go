@@ -33,8 +33,8 @@ With --format=markdown, print the manuals as Markdown; without a name, those of 
 components.
 
 With --source, print the source of a script that ships with weir, to read it or
-to change a copy: a script of the same name in the scripts folder replaces the
-one that ships. With --source --test, print its test file.`,
+to change a copy: a script with the same name in the scripts folder replaces the
+shipped script. With --source --test, print its test file.`,
 		Example: `  weir components
   weir components prometheus
   weir components prometheus.scrape

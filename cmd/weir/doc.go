@@ -25,15 +25,15 @@ func docCommand(t *terminal) *cobra.Command {
 		Short: "Print the manual of what scripts may use",
 		Long: `Print the manual of a name that scripts use: a module (json), a function
 (json.decode), a type (batch), an operation or a field of one (batch.drop_where,
-record.value), a part of the context (ctx.http), what tests have
-(assert.same); of what the block script of a config has (script.on_error); or of a
-component (http.paths). A last part is enough: drop_where. What JavaScript and
-TypeScript call otherwise is found by that name as well: dropWhere, defineSource.
+record.value), a part of the context (ctx.http), a function of tests
+(assert.same), an argument of the block script of a config (script.on_error), or a
+component (http.paths). The last part of a name is sufficient: drop_where. The
+names in JavaScript and TypeScript work too: dropWhere, defineSource.
 
-Without a name it lists all there is; with --format=markdown it prints the whole
-manual. Each example in it is run by weir's own tests.
+Without a name, it lists all names; with --format=markdown, it prints the whole
+manual. weir's own tests run every example in it.
 
-'weir help scripts' tells how a script is written.`,
+'weir help scripts' explains how to write a script.`,
 		Example: `  weir doc
   weir doc json.decode
   weir doc batch.drop_where

@@ -31,21 +31,22 @@ func evalCommand(t *terminal, stdin io.Reader) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval FILE [ARGS...]",
 		Short: "Run a plain script file",
-		Long: `Run a file in Lua, JavaScript or TypeScript that is no component, in the VM of
-components: the same globals, modules and limits. FILE - is Lua on the standard
-input. print and console.log write to the standard output; what the file returns
-or exports is not printed.
+		Long: `Run a file in Lua, JavaScript or TypeScript that is not a component, with the
+globals, modules and limits of components. If FILE is -, read Lua from the standard
+input. print and console.log write to the standard output; the value that the file
+returns or exports is not printed.
 
-ARGS are in ... and in the global arg, in JavaScript in the global args. require
-and import find the standard library and what is below lib in --scripts. A file in
-Lua may assign to globals, which a component may not. It has no grants: there is
-no network, no files, no environment, no clock and no ctx.
+ARGS are available as ... and as the global arg, in JavaScript as the global args.
+require and import find the standard library and the modules in the folder lib of
+--scripts. Unlike a component, a file in Lua may assign to globals. It has no
+grants: there is no network, no files, no environment, no clock and no ctx.
 
-The exit code is 0 when the file ran to its end, 1 when it did not: then the
-error is on the standard error output, after its class, which is syntax error,
-runtime error or limit error. It is 2 when the file cannot be read.
+The exit code is 0 if the file succeeded and 1 if it failed. After a failure, the
+standard error output contains the class of the error (syntax error, runtime error
+or limit error) and the error. The exit code is 2 if the file cannot be read.
 
-'weir help lua' and 'weir help js' say how the languages differ from elsewhere.`,
+'weir help lua' and 'weir help js' explain how the languages differ from their
+standards.`,
 		Example: `  weir eval tool.lua a b
   weir eval tool.ts a b
   echo 'print(1 + 1)' | weir eval -`,

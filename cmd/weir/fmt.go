@@ -23,15 +23,15 @@ func fmtCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt [-w | -t] FILE|DIR…",
 		Short: "Format configs",
-		Long: `Lay configs out in the one way that all have, comments kept. A file is printed
-as it would be; - is standard input. With -w files are written, each at once and
-with its owner and permissions, and those that changed are listed; with -t those are
-listed that are not formatted, and the exit code is 1 if there are any. Of a
-directory, all *.alloy files in it and below it are meant, but not what is in
-directories whose name begins with a dot.
+		Long: `Format configs in the standard style; comments are kept. Without flags, print the
+formatted file; - is the standard input. With -w, write changed files atomically,
+keep their owner and permissions, and list them. With -t, list files that are not
+formatted; if there are any, the exit code is 1. For a directory, format all
+*.alloy files in it and in its subdirectories, except in directories whose names
+begin with a dot.
 
-Mistakes of the syntax are reported with their places; such files stay as they
-are, and the exit code is 1.`,
+Syntax errors are reported with their positions; such files are not changed, and
+the exit code is 1.`,
 		Example: `  weir fmt config.alloy
   weir fmt -w /etc/weir
   weir fmt -t .

@@ -20,12 +20,12 @@ func graphCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph CONFIG",
 		Short: "Draw a config",
-		Long: `Draw the nodes of a config, a file or a directory of *.alloy files, and what
-flows between them, as DOT for Graphviz or as SVG. Nothing is started. Samples
-flow along solid lines; a dashed line leads to a node from one whose exports it
-refers to. What a running weir does is drawn on its page.
+		Long: `Draw the nodes of a config, a file or a directory of *.alloy files, and the data
+flow between them, as DOT for Graphviz or as SVG. Nothing is started. Solid lines
+show the flow of data; a dashed line leads from a node to a node that refers to
+its exports. The web page of a running weir shows the live graph.
 
-The exit code is 1, and nothing is drawn, when the config has a mistake.`,
+If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 		Example: `  weir graph config.alloy | dot -Tpng > graph.png
   weir graph --format=svg /etc/weir > graph.svg`,
 		Args: func(_ *cobra.Command, args []string) error {

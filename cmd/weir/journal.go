@@ -40,11 +40,11 @@ func journalStatsCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats [DIR]",
 		Short: "Count what waits in journals: samples and series, lines and streams, age",
-		Long: `Count what waits in the journals of a storage directory, or in one journal: of
-prometheus.remote_write, loki.write and scripted sinks. Nothing is changed and
-nothing is locked, so weir may be running; what it does meanwhile may be seen in
-part. Files and blocks that are damaged are named. A journal of a kind that this
-weir does not know is reported as unknown, and not as damaged.`,
+		Long: `Count the data that waits in the journals of a storage directory, or in one
+journal: of prometheus.remote_write, loki.write and scripted sinks. Nothing is
+changed or locked, so weir may be running; the result can then include part of a
+concurrent change. Damaged files and blocks are listed. A journal of a kind that
+this version of weir does not support is reported as unknown, not as damaged.`,
 		Example: `  weir journal stats
   weir journal stats --storage.path=/var/lib/weir
   weir journal stats --format=json data-weir/journal/name-far`,

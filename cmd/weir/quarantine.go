@@ -29,10 +29,10 @@ func quarantineCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quarantine",
 		Short: "Look at what scripts failed on, replay it or drop it",
-		Long: `Look at what scripts failed on in blocks with script { on_error = "quarantine" }
-or "hold":
-batches, or records of them, as they came, with the error. Once the script is
-fixed they are replayed through it; what passes leaves the quarantine.`,
+		Long: `List, show, replay and remove quarantined data: batches or records on which a
+script failed, in blocks with script { on_error = "quarantine" } or "hold". Each
+entry contains the original data and the error. After you have fixed the script,
+replay the entries; entries that succeed are removed from the quarantine.`,
 		Example: `  weir quarantine ls
   weir quarantine show http.paths.default 3
   weir quarantine replay http.paths.default --with scripts/http/paths.lua
@@ -173,13 +173,14 @@ func quarantineReplayCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay NODE [ID…]",
 		Short: "Send entries through a node again",
-		Long: `Send entries, or all there are of a node, through its script as it runs now, and
-on to where it sends. What passes leaves the quarantine; what fails again stays,
-and the exit code is then 1. The weir that has the storage path must be running.
+		Long: `Send some or all entries of a node through the running version of its script and
+on to its receivers. Entries that succeed are removed from the quarantine. Entries
+that fail again stay, and the exit code is 1. A weir with the storage path must be
+running.
 
-With --with FILE they go through that script instead, with the node's arguments,
-and what comes out is printed: nothing is sent on and nothing leaves the
-quarantine, unless there is --send.`,
+With --with FILE, use that script instead, with the arguments of the node, and
+print the result. Without --send, nothing is sent and the quarantine does not
+change.`,
 		Example: `  weir quarantine replay http.paths.default
   weir quarantine replay http.paths.default 3 --with scripts/http/paths.lua`,
 		Args: nodeAndIDs("replay"),
@@ -292,7 +293,7 @@ func quarantineDropCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NODE [ID…]",
 		Short: "Remove entries for good",
-		Long: `Remove entries, or all there are of a node, for good. weir may be running with the
+		Long: `Permanently remove some or all entries of a node. weir may be running with the
 storage path or not.`,
 		Example: "  weir quarantine drop http.paths.default 3 4",
 		Args:    nodeAndIDs("drop"),

@@ -50,15 +50,16 @@ func runCommand(t *terminal) *cobra.Command {
 		Use:   "run [CONFIG]",
 		Short: "Run a config",
 		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT.
-weir then stops within --shutdown-timeout: sources finish what they have begun, and
-what has not ended by then is cut off, or abandoned and named in the log. A second
-signal, a second later or more, stops it at once. SIGHUP, 'weir reload', or saving the config or a script reloads. If the new
-version contains a mistake, the running version stays active.
+weir then stops within --shutdown-timeout: sources finish the work that they have
+begun. Work that has not ended by then is cut off, or abandoned and named in the
+log. A second signal, a second later or more, stops it immediately. SIGHUP,
+'weir reload', or saving the config or a script reloads. If the new version
+contains a mistake, the running version stays active.
 
 A script takes over when its tests pass, at the start and after a save. If they
 fail, weir runs the last version that passed, of which it keeps a copy in
---storage.path. If no version has passed, the script runs as it is. Either way the
-log, the health of the component, the page and 'weir check' say so.
+--storage.path. If no version has passed, the script runs as it is. In both cases,
+the log, the health of the component, the page and 'weir check' report it.
 
 With --sandbox, weir starts a throwaway Prometheus and passes its URL to the
 config, where sys.env("WEIR_SANDBOX_URL") returns it. Without CONFIG, it runs a
@@ -67,8 +68,8 @@ Prometheus.
 
 The page, the API and profiles are for the user that weir runs as. On a terminal,
 weir prints a link that opens the page; 'weir page' prints another at any time and
-explains how API clients get in. Others can read only /metrics, the state of the
-nodes and what components serve.
+explains how API clients authenticate. Other users can read only /metrics, the state
+of the nodes and the routes that components serve.
 
 The log goes to the standard error stream. On a terminal, weir prints messages for
 people next to it. In a file, a pipe or systemd's journal every line is logfmt, or

@@ -22,8 +22,8 @@ func stateCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
 		Short: "List, read and change the state of scripted nodes",
-		Long: `List, read and change what scripts keep in ctx.state. A node has the name of its
-block in the config: metrics.cardinality_guard.default.
+		Long: `List, read and change the state that scripts keep in ctx.state. The name of a node
+is the name of its block in the config, such as metrics.cardinality_guard.default.
 
 Values are JSON. Without a running weir, ls, get and export show persistent state.`,
 		Example: `  weir state ls

@@ -35,49 +35,48 @@ func testCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of scripts",
-		Long: `Run the tests of scripts: the test files beside them (paths_test.lua,
-paths.test.ts and their like belong to paths.lua or paths.ts: a test may be in
-another language than its script), and the examples in the comments at their
-tops. PATH is a file or a folder; without one it is the scripts folder.
+		Long: `Run the tests of scripts: the test files next to them and the examples in their
+header comments. paths_test.lua, paths.test.ts and similar files belong to
+paths.lua or paths.ts; a test may be written in a different language than its
+script. PATH is a file or a folder; the default is the scripts folder.
 
-What is tested is the component that a config would get, with the limits of its
-block. Its clock stands still, and of network, files, commands and environment it
-has what the test says. Each test file has a VM of its own, and a test is ended
-after 2s of script time. Files run side by side, --parallel at once, and are
-reported in order.
+A test uses the same component as a config, with the limits of its block. The
+clock is fixed, and the test provides network, files, commands and environment.
+Each test file has its own VM, and a test is stopped after 2s of script time.
+--parallel sets how many files run concurrently; results are reported in order.
 
-An example passes when the same series come out with the same values and times,
-in any order. Of type, help and unit only what the output says is compared.
+An example passes if the output has the same series with the same values and
+times, in any order. Type, help and unit are compared only if the expected output
+contains them.
 
-With --watch it goes on and, when a file is saved, runs the tests that depend on
-it, and those that failed last.
+With --watch, it keeps running. When a file is saved, it runs the tests that
+depend on the file and the tests that failed last.
 
-With --coverage it says which lines of the scripts, and of the modules they
-require, ran: a line counts when every statement that begins in it did, and each
-if has a branch for each condition and one for else. =text is a table, =lcov and
-=html write lcov.info and coverage.html. With --update an example whose output is
-another gets the one that came out.
+With --coverage, it reports which lines of the scripts and of their modules ran. A
+line counts if every statement that begins in it ran. Each if has one branch per
+condition and one for else. =text prints a table; =lcov and =html write lcov.info
+and coverage.html. With --update, examples with different output are updated.
 
-With --chaos it runs the tests of each file five times more, and between calls of
-a component a new generation takes over, with new VMs, as after a save: tests must
-pass as before. If there are mocks of what is outside, they also fail now and
-then, and scripts must not. The same number brings the same faults.
+With --chaos, it runs the tests of each file five more times. Between calls of a
+component, a new version with new VMs takes over, as after a save; the tests must
+still pass. Mocks of external resources also fail at random, and scripts must
+handle that. The same number produces the same faults.
 
-With --fuzz it sends hostile batches to each transform, opened as its tests and its
-examples open it: what is in fixtures and what they send, with labels missing,
-values odd, series many. The script must not fail, and two components must make
-the same of a batch. A batch on which it fails is made small and printed as a
-test.
+With --fuzz, it sends hostile batches to each transform, with the arguments that
+its tests and examples use. The batches are variations of the fixtures and of the
+data in the tests, with missing labels, unusual values and many series. The script
+must not fail, and two components must produce the same output for a batch. A batch
+on which the script fails is reduced and printed as a test.
 
-With --bench it measures what test files declare with bench, when all tests have
-passed: nanoseconds, allocations and instructions of the scripts (statements, in
-JavaScript) for each record, in a batch whose series are known, and instructions
-in the first batch. With --baseline FILE it fails when a benchmark runs more
-instructions than the file says, which does not depend on the machine, and tells
-how time has changed; with --update the file is written anew.
+With --bench, it runs the benchmarks that test files declare with bench after all
+tests have passed. It measures nanoseconds, allocations and instructions of the
+script (in JavaScript, statements) per record in a batch with known series, and
+instructions in the first batch. With --baseline FILE, it fails if a benchmark runs
+more instructions than the file allows, which does not depend on the machine, and
+reports how the time has changed. With --update, it writes the file again.
 
-The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
-2 when there was nothing to run.
+The exit code is 0 if all tests passed, 1 if a test failed or a file is broken,
+and 2 if there was nothing to run.
 
 ` + strings.TrimRight(scripttest.Manual(api.InJS), "\n"),
 		Example: `  weir test

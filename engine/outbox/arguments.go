@@ -11,18 +11,19 @@ import (
 
 // Arguments bound the queue on disk.
 type Arguments struct {
-	// Bytes on disk above which on_full acts, for each endpoint.
+	// Maximum size on disk for each endpoint; on_full sets the action when it is
+	// reached.
 	MaxSize component.Size `alloy:"max_size,attr,optional"`
-	// Age above which samples that could not be sent are dropped and counted.
-	// The journal of an endpoint or a node that went, such as that of an item
-	// that left a foreach, is kept as long: its samples are sent when the node
-	// is there again, or another one with the same URL, headers and user.
-	// wal's max_keepalive_time is the same.
+	// Maximum age of unsent samples; older samples are dropped and counted. The journal
+	// of a removed endpoint or node, such as a node of an item that was removed from a
+	// foreach, is kept for the same time: its samples are sent if the node is added
+	// again, or another node with the same URL, headers and user. max_keepalive_time of
+	// wal sets the same limit.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
-	// When what was written is forced to the disk: "none" (the kernel decides),
-	// "interval" (every second) or "always" (before a batch is accepted).
+	// When written data is flushed to the disk: "none" (the kernel decides), "interval"
+	// (every second) or "always" (before a batch is accepted).
 	Fsync string `alloy:"fsync,attr,optional"`
-	// What a full journal does: "block" (the sources wait) or "drop_oldest".
+	// Action when the journal is full: "block" (the sources wait) or "drop_oldest".
 	OnFull string `alloy:"on_full,attr,optional"`
 }
 

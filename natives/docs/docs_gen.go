@@ -135,7 +135,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"discovery.docker": {
-		Summary: "Finds the containers of a Docker daemon, a target for each port they expose.",
+		Summary: "Finds the containers of a Docker daemon, one target for each port that they expose.",
 		Args: map[string]string{
 			"authorization":                          "Authorization header to send with each request.",
 			"authorization.credentials":              "Credentials that follow the scheme.",
@@ -259,7 +259,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"discovery.http": {
-		Summary: "Gets targets from a URL that answers with JSON, in the format of Prometheus's HTTP service discovery.",
+		Summary: "Gets targets from a URL that returns JSON in the format of Prometheus's HTTP service discovery.",
 		Args: map[string]string{
 			"authorization":                          "Authorization header to send with each request.",
 			"authorization.credentials":              "Credentials that follow the scheme.",
@@ -501,7 +501,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"expr.filter": {
-		Summary: "Drops the samples and log lines for which an expression is true, or all others.",
+		Summary: "Drops the samples and log lines for which an expression is true, or those for which it is false.",
 		Args: map[string]string{
 			"drop":       "Boolean expression; samples and log lines for which it is true are dropped. For a sample, it can use name, labels, value, type and time (Unix ms); for a log line, it can use line, labels, meta (the structured metadata) and time. A missing label is \"\". If the expression uses name, value or type, the block accepts only samples. If it uses line or meta, the block accepts only log lines. Otherwise, the block accepts the same signals as its receivers. 'weir help expr' describes expressions.",
 			"forward_to": "Receivers of the remaining samples and log lines.",
@@ -541,7 +541,7 @@ loki.write "default" {
 `,
 	},
 	"expr.route": {
-		Summary: "Sends each sample and log line the first way whose expression is true, and the others on to forward_to.",
+		Summary: "Sends each sample and log line to the receivers of the first route whose expression is true, or to forward_to if no route matches.",
 		Args: map[string]string{
 			"forward_to":       "Receivers of samples and log lines that match no route. If the list is empty, they are dropped.",
 			"route":            "Routes, in the order in which they are evaluated. A sample or log line takes only the first route whose expression is true.",
@@ -619,7 +619,7 @@ loki.write "default" {
 `,
 	},
 	"expr.set": {
-		Summary: "Sets the name, the value and labels of samples, and the text, labels and structured metadata of log lines, to what expressions make of them.",
+		Summary: "Sets the name, the value and labels of samples, and the text, labels and structured metadata of log lines, to the results of expressions.",
 		Args: map[string]string{
 			"forward_to":  "Receivers of the samples and log lines.",
 			"label":       "Labels to set, one block per label.",
@@ -712,7 +712,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"local.file_match": {
-		Summary: "Finds files by patterns and exports a target for each, again and again as files come and go.",
+		Summary: "Finds files by patterns, exports a target for each, and updates the targets when files are created or removed.",
 		Args: map[string]string{
 			"ignore_older_than": "Files that have not been written to for longer than this are skipped; 0s disables the limit.",
 			"path_targets":      "Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of directories). Files that match the pattern in the optional label __path_exclude__ are skipped. A relative path is relative to the working directory of weir. Targets without __path__ match nothing. Files in weir's storage directory are skipped.",
@@ -735,9 +735,9 @@ local.file_match "services" {
 `,
 	},
 	"loki.echo": {
-		Summary: "Prints every line to standard output with its stream, time and metadata, to look at what flows.",
+		Summary: "Prints every line to standard output with its stream, time and metadata, for debugging.",
 		Exports: map[string]string{
-			"receiver": "Where lines to be printed go.",
+			"receiver": "Receiver of the lines to print.",
 		},
 		Example: `// Prints what the rules leave of the lines that come to them.
 loki.relabel "production" {
@@ -782,7 +782,7 @@ loki.echo "default" { }
 `,
 	},
 	"loki.process": {
-		Summary: "Takes values out of log lines and changes lines, times, labels and metadata by them, or drops lines.",
+		Summary: "Extracts values from log lines, uses them to change lines, times, labels and metadata, and drops lines.",
 		Args: map[string]string{
 			"forward_to":                      "Receivers of the lines that remain after the stages.",
 			"stage.cri":                       "Reads the container log format of Kubernetes (CRI) and joins partial lines.",
@@ -963,7 +963,7 @@ loki.echo "default" { }
 `,
 	},
 	"loki.relabel": {
-		Summary: "Changes and drops streams by their labels and passes their lines on.",
+		Summary: "Changes and drops streams by their labels and forwards their lines.",
 		Args: map[string]string{
 			"forward_to":         "Receivers of the lines that remain after the rules.",
 			"max_cache_size":     "Has no effect: the result for a stream is cached for as long as its source sends the stream.",
@@ -1005,7 +1005,7 @@ loki.echo "default" { }
 `,
 	},
 	"loki.secretfilter": {
-		Summary: "Redacts passwords, tokens and keys in log lines before they leave.",
+		Summary: "Redacts passwords, tokens and keys in log lines.",
 		Args: map[string]string{
 			"drop_on_timeout":    "Whether to drop lines that exceed processing_timeout instead of forwarding them unchanged.",
 			"forward_to":         "Receivers to send the lines to.",
@@ -1031,7 +1031,7 @@ loki.echo "default" { }
 `,
 	},
 	"loki.source.api": {
-		Summary: "Takes lines that others push to it as they would to Loki, and sends them on.",
+		Summary: "Receives lines that clients push with Loki's push API, and forwards them.",
 		Args: map[string]string{
 			"forward_to":                                  "Receivers to send the lines to.",
 			"graceful_shutdown_timeout":                   "How long requests in flight may take to end when the server stops or moves to another address.",
@@ -1209,7 +1209,7 @@ loki.echo "default" { }
 `,
 	},
 	"loki.source.syslog": {
-		Summary: "Takes messages that others send in one of the formats of syslog, by TCP, TLS or UDP, and sends them on as lines.",
+		Summary: "Receives syslog messages over TCP, TLS or UDP and forwards them as lines.",
 		Args: map[string]string{
 			"forward_to":                     "Receivers to send the lines to.",
 			"listener":                       "Addresses on which messages are received.",
@@ -1364,10 +1364,10 @@ loki.echo "default" { }
 			"endpoint.url":                                    "URL to send to, such as http://loki:3100/loki/api/v1/push.",
 			"external_labels":                                 "Labels to add to every stream that does not have them. __tenant_id__ is the tenant of streams without that label.",
 			"journal":                                         "Limits of the journals; each endpoint has its own journal. If a file is damaged, its lines are lost; the damage is logged once and counted. The three newest damaged files are kept with the extension .damaged, as long as there is enough disk space.",
-			"journal.fsync":                                   "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
-			"journal.max_age":                                 "Age above which samples that could not be sent are dropped and counted. The journal of an endpoint or a node that went, such as that of an item that left a foreach, is kept as long: its samples are sent when the node is there again, or another one with the same URL, headers and user. wal's max_keepalive_time is the same.",
-			"journal.max_size":                                "Bytes on disk above which on_full acts, for each endpoint.",
-			"journal.on_full":                                 "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
+			"journal.fsync":                                   "When written data is flushed to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
+			"journal.max_age":                                 "Maximum age of unsent samples; older samples are dropped and counted. The journal of a removed endpoint or node, such as a node of an item that was removed from a foreach, is kept for the same time: its samples are sent if the node is added again, or another node with the same URL, headers and user. max_keepalive_time of wal sets the same limit.",
+			"journal.max_size":                                "Maximum size on disk for each endpoint; on_full sets the action when it is reached.",
+			"journal.on_full":                                 "Action when the journal is full: \"block\" (the sources wait) or \"drop_oldest\".",
 			"max_streams":                                     "Maximum number of active streams per endpoint: streams that had lines within the last ten minutes. Lines of further streams are dropped and counted. 0 is no limit.",
 			"wal":                                             "Settings of Alloy's write-ahead log; weir uses the journal instead.",
 			"wal.drain_timeout":                               "Sets drain_timeout of every endpoint.",
@@ -1409,7 +1409,7 @@ loki.write "default" {
 `,
 	},
 	"prometheus.echo": {
-		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
+		Summary: "Prints every batch to standard output in an exposition format, for debugging.",
 		Args: map[string]string{
 			"format": "Output format: \"text\", the Prometheus text format 0.0.4 with timestamps in milliseconds, or \"openmetrics\", OpenMetrics 1.0 with exemplars.",
 		},
@@ -1460,7 +1460,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.exporter.self": {
-		Summary: "Exposes weir's own metrics, the same that /metrics has, as a target.",
+		Summary: "Exposes weir's own metrics, as on /metrics, as a target.",
 		Exports: map[string]string{
 			"targets": "The exporter itself, for the argument targets of a prometheus.scrape: one target with the labels job and instance (the host's name).",
 		},
@@ -1481,7 +1481,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.exporter.static": {
-		Summary: "Exposes metrics that are written in the config as a target.",
+		Summary: "Exposes metrics from the config as a target.",
 		Args: map[string]string{
 			"text": "Metrics in the Prometheus text format, as on a /metrics page.",
 		},
@@ -1518,7 +1518,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.exporter.unix": {
-		Summary: "Exposes metrics of the host, gathered by node_exporter's collectors inside of weir. Linux only.",
+		Summary: "Exposes metrics of the host, collected by the built-in collectors of node_exporter. Linux only.",
 		Args: map[string]string{
 			"arp":                                  "Settings of the arp collector.",
 			"arp.device_exclude":                   "Regular expression of devices to leave out; not together with device_include.",
@@ -1633,7 +1633,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.receive_http": {
-		Summary: "Takes samples that others send by remote write, 1.0 and 2.0, and sends them on.",
+		Summary: "Receives samples over Prometheus remote write 1.0 and 2.0, and forwards them.",
 		Args: map[string]string{
 			"accepted_remote_write_protobuf_messages":     "Messages to accept: \"prometheus.WriteRequest\" (remote write 1.0) and \"io.prometheus.write.v2.Request\" (2.0). Other messages are answered 415.",
 			"append_metadata":                             "Whether the metadata that is sent with samples (2.0) or separately (1.0) becomes the metadata of the series.",
@@ -1734,7 +1734,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.relabel": {
-		Summary: "Changes and drops series by their labels and passes their samples on.",
+		Summary: "Changes and drops series by their labels and forwards their samples.",
 		Args: map[string]string{
 			"cache_ttl":          "Has no effect, see max_cache_size.",
 			"forward_to":         "Receivers of the samples that remain after the rules.",
@@ -1910,10 +1910,10 @@ prometheus.remote_write "default" {
 			"endpoint.write_relabel_config.target_label":          "Label that the result is written to; for the action replace it may hold groups of the regex, such as `${1}_total`.",
 			"external_labels":                                     "Labels to add to every series that does not have them.",
 			"journal":                                             "Limits of the journals; each endpoint has its own journal. If a file is damaged, its samples are lost; the damage is logged once and counted. The three newest damaged files are kept with the extension .damaged, as long as there is enough disk space.",
-			"journal.fsync":                                       "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
-			"journal.max_age":                                     "Age above which samples that could not be sent are dropped and counted. The journal of an endpoint or a node that went, such as that of an item that left a foreach, is kept as long: its samples are sent when the node is there again, or another one with the same URL, headers and user. wal's max_keepalive_time is the same.",
-			"journal.max_size":                                    "Bytes on disk above which on_full acts, for each endpoint.",
-			"journal.on_full":                                     "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
+			"journal.fsync":                                       "When written data is flushed to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
+			"journal.max_age":                                     "Maximum age of unsent samples; older samples are dropped and counted. The journal of a removed endpoint or node, such as a node of an item that was removed from a foreach, is kept for the same time: its samples are sent if the node is added again, or another node with the same URL, headers and user. max_keepalive_time of wal sets the same limit.",
+			"journal.max_size":                                    "Maximum size on disk for each endpoint; on_full sets the action when it is reached.",
+			"journal.on_full":                                     "Action when the journal is full: \"block\" (the sources wait) or \"drop_oldest\".",
 			"wal":                                                 "Settings of Alloy's write-ahead log; weir uses the journal instead.",
 			"wal.max_keepalive_time":                              "Sets max_age of the journal.",
 			"wal.min_keepalive_time":                              "Has no effect, see truncate_frequency.",
@@ -1969,7 +1969,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.scrape": {
-		Summary: "Fetches the metrics of targets and sends one batch a target and scrape.",
+		Summary: "Scrapes the metrics of targets and sends one batch per target and scrape.",
 		Args: map[string]string{
 			"authorization":                          "Authorization header to send with each request.",
 			"authorization.credentials":              "Credentials that follow the scheme.",
@@ -2086,7 +2086,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"remote.http": {
-		Summary: "Polls a URL and exports what it answers, and exports it again when that changes.",
+		Summary: "Polls a URL and exports the response, and exports it again when it changes.",
 		Args: map[string]string{
 			"body":                                          "Body of the request.",
 			"client":                                        "Settings of the HTTP client.",

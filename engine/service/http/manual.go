@@ -3,9 +3,9 @@ package http
 import "github.com/weir-run/weir/engine/component"
 
 var doc = component.Doc{
-	Summary: "Protects weir's own port, which serves the page, the API and /metrics: with TLS, with a password.\n\n" +
+	Summary: "Configures TLS and authentication for weir's own port, which serves the page, the API and /metrics.\n\n" +
 		"Arguments may refer to what components export, and files are read again when they change: new connections get the new certificate at once. " +
-		"While a certificate that the block asks for is not known, nobody is served; one that cannot be used leaves the last good one. " +
+		"Until the certificate is available, no requests are served. If a new certificate is invalid, the last valid one stays in use. " +
 		"A reload that would make the port plaintext again is refused.\n\n" +
 		"Everyone who can connect may use /metrics, /-/ready, /-/healthy (how many nodes are not healthy), /api/v0/status (the names and the states of the nodes) and what components serve below /api/v0/component/. " +
 		"The page, the whole status, batches, states, quarantines, reloads and profiles need credentials, which are accepted over TLS and from the machine that weir runs on: " +
@@ -17,25 +17,25 @@ var doc = component.Doc{
 		"weir_http_requests_refused_total and weir_http_limited_total count refused requests and limits that took effect.\n\n" +
 		"Answers of components get the headers 'Content-Security-Policy: sandbox' and 'X-Content-Type-Options: nosniff', and lose headers that act on all of weir's address, such as Set-Cookie. Components do not see weir's credentials.",
 	Args: map[string]string{
-		"auth":                "Asks who comes over TCP for a name and a password; the control socket and prometheus.exporter.* are not asked. The token and links do as well. Over TLS, and from the machine that weir runs on, the login opens the page and the whole API.",
+		"auth":                "Requires a user name and a password for TCP connections, but not for the control socket and prometheus.exporter.*. The token and links are accepted too. Over TLS, and from the machine that weir runs on, the login opens the page and the whole API.",
 		"auth.basic":          "HTTP basic authentication.",
-		"auth.basic.username": "Who may come.",
-		"auth.basic.password": "What they must know.",
-		"auth.filter":         "For which paths a password is asked; without the block, for all. What needs credentials needs them at all paths.",
-		"auth.filter.paths":   "Beginnings of paths.",
-		"auth.filter.authenticate_matching_paths": "Whether the paths are those that need a password (true) or those that do not (false).",
+		"auth.basic.username": "The user name.",
+		"auth.basic.password": "The password.",
+		"auth.filter":         "The paths that require a password; without the block, all paths. Resources that need credentials need them on all paths.",
+		"auth.filter.paths":   "Prefixes of paths.",
+		"auth.filter.authenticate_matching_paths": "Whether the paths require a password (true) or are exempt (false).",
 		"tls":                                   "Serves HTTPS instead of plaintext.",
-		"tls.cert_pem":                          "The certificate, followed by those that lead to its authority.",
+		"tls.cert_pem":                          "The certificate, followed by its chain.",
 		"tls.cert_file":                         "A file with the certificate.",
 		"tls.key_pem":                           "The certificate's key.",
 		"tls.key_file":                          "A file with the key.",
-		"tls.client_ca_pem":                     "The authorities that clients' certificates must be of.",
-		"tls.client_ca_file":                    "A file with those authorities.",
-		"tls.client_auth_type":                  "What is asked of clients: NoClientCert (if nothing is written), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
-		"tls.cipher_suites":                     "Cipher suites for TLS 1.2 and below, by their IANA names; without it, those that Go thinks are secure.",
-		"tls.curve_preferences":                 "CurveP256, CurveP384, CurveP521 or X25519, best first; without it, Go's choice.",
-		"tls.min_version":                       "The oldest version that is spoken: TLS10, TLS11, TLS12 or TLS13.",
-		"tls.max_version":                       "The newest version that is spoken.",
+		"tls.client_ca_pem":                     "The CA certificates that must have signed the certificates of clients.",
+		"tls.client_ca_file":                    "A file with the CA certificates.",
+		"tls.client_auth_type":                  "The policy for client certificates: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+		"tls.cipher_suites":                     "Cipher suites for TLS 1.2 and below, by their IANA names; by default, the suites that Go considers secure.",
+		"tls.curve_preferences":                 "CurveP256, CurveP384, CurveP521 or X25519, in order of preference; by default, the choice of Go.",
+		"tls.min_version":                       "The lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+		"tls.max_version":                       "The highest TLS version to accept.",
 		"tls.windows_certificate_filter.client": "Not supported.",
 		"tls.windows_certificate_filter.server": "Not supported.",
 		"tls.windows_certificate_filter":        "Not supported: give the certificate with cert_file and key_file.",

@@ -25,7 +25,7 @@ import (
 type Arguments struct {
 	// Level is the least that is logged: debug, info, warn or error.
 	Level string `alloy:"level,attr,optional"`
-	// Format is logfmt or json. A format given on the command line wins.
+	// Format is logfmt or json. A format on the command line takes precedence.
 	Format string `alloy:"format,attr,optional"`
 	// Destination is where logs go. Only stderr is supported.
 	Destination string `alloy:"destination,attr,optional"`
@@ -119,11 +119,11 @@ func (s *Service) Definition() service.Definition {
 			return a
 		},
 		Doc: component.Doc{
-			Summary: "Sets what weir logs, and how.",
+			Summary: "Configures weir's log.",
 			Args: map[string]string{
-				"level":       "The least that is logged: debug, info, warn or error.",
-				"format":      "logfmt or json. A format given on the command line wins.",
-				"destination": "Where logs go. Only stderr is supported.",
+				"level":       "The lowest level to log: debug, info, warn or error.",
+				"format":      "logfmt or json. A format on the command line takes precedence.",
+				"destination": "The destination of the log. Only stderr is supported.",
 				"write_to":    "Not supported yet.",
 			},
 			Example: "logging {\n  level  = \"debug\"\n  format = \"json\"\n}\n",

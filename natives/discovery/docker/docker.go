@@ -1,5 +1,5 @@
-// Package docker is discovery.docker: it finds the containers of a Docker
-// daemon, a target for each port they expose.
+// Package docker is discovery.docker: it finds the containers of a Docker daemon, one
+// target for each port that they expose.
 package docker
 
 import (

@@ -1,5 +1,5 @@
-// Package http is discovery.http: it gets targets from a URL that answers with
-// JSON, in the format of Prometheus's HTTP service discovery.
+// Package http is discovery.http: it gets targets from a URL that returns JSON in the
+// format of Prometheus's HTTP service discovery.
 //
 // The targets are Prometheus's, and a test compares them. The requests are not:
 // Prometheus's discovery reads answers of any size.

@@ -1,5 +1,5 @@
 // Package filter is expr.filter: it drops the samples and log lines for which an
-// expression is true, or all others.
+// expression is true, or those for which it is false.
 //
 // What a block takes follows from its expression and from what its receivers
 // take. The parts of the expression that read labels only are evaluated once for

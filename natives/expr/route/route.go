@@ -1,5 +1,5 @@
-// Package route is expr.route: it sends each sample and log line the first way
-// whose expression is true, and the others on to forward_to.
+// Package route is expr.route: it sends each sample and log line to the receivers of the
+// first route whose expression is true, or to forward_to if no route matches.
 //
 // What a block takes follows from its expressions and from what its receivers
 // take. The parts of an expression that read labels only are evaluated once for

@@ -1,6 +1,5 @@
-// Package set is expr.set: it sets the name, the value and labels of samples, and
-// the text, labels and structured metadata of log lines, to what expressions make
-// of them.
+// Package set is expr.set: it sets the name, the value and labels of samples, and the
+// text, labels and structured metadata of log lines, to the results of expressions.
 //
 // What a block takes follows from what it sets and reads, and from what its
 // receivers take. Names and labels whose expressions read labels only are worked

@@ -1,5 +1,5 @@
-// Package filematch is local.file_match: it finds files by patterns and exports
-// a target for each, again and again as files come and go.
+// Package filematch is local.file_match: it finds files by patterns, exports a target
+// for each, and updates the targets when files are created or removed.
 //
 // It looks in intervals. The watcher of weir's own files is of no use here: it
 // reads what it watches to see whether the content changed, and these are logs.

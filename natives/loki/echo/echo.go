@@ -1,5 +1,5 @@
-// Package echo is loki.echo: it prints every line to standard output with its
-// stream, time and metadata, to look at what flows.
+// Package echo is loki.echo: it prints every line to standard output with its stream,
+// time and metadata, for debugging.
 //
 // A line is printed as {label="value",…} @time {metadata} line, which is the form
 // that tests of scripts are written in.
@@ -22,7 +22,7 @@ type Arguments struct{}
 
 // Exports of loki.echo.
 type Exports struct {
-	// Where lines to be printed go.
+	// Receiver of the lines to print.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 

@@ -1,5 +1,5 @@
-// Package process is loki.process: it takes values out of log lines and changes
-// lines, times, labels and metadata by them, or drops lines.
+// Package process is loki.process: it extracts values from log lines, uses them to
+// change lines, times, labels and metadata, and drops lines.
 //
 // All stages of a node work on a batch one after the other, on the goroutine
 // that brought it; cores are used because several Sources bring batches at once.

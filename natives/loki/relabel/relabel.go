@@ -1,5 +1,5 @@
-// Package relabel is loki.relabel: it changes and drops streams by their labels
-// and passes their lines on.
+// Package relabel is loki.relabel: it changes and drops streams by their labels and
+// forwards their lines.
 //
 // The rules see the labels of the stream, not the line, so what they decide is
 // remembered on the stream. Lines whose labels are all removed are dropped.

@@ -1,5 +1,5 @@
-// Package secretfilter is loki.secretfilter: it redacts passwords, tokens and
-// keys in log lines before they leave.
+// Package secretfilter is loki.secretfilter: it redacts passwords, tokens and keys in
+// log lines.
 //
 // What secrets look like is told by a Gitleaks configuration; the one of
 // Gitleaks comes with weir. What is found is what Gitleaks finds in a text of

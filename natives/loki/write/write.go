@@ -38,8 +38,8 @@ func Registration() component.Registration {
 			return New(o, args.(*Arguments), previous)
 		},
 		Doc: component.Doc{
-			Summary: "Sends log lines to Loki, or to whatever takes its push requests. What was accepted is in a journal on disk, so that neither an outage of " +
-				"the endpoint nor a killed process loses it.",
+			Summary: "Sends log lines to Loki, or to any endpoint that supports its push API. Accepted lines are stored in a journal on disk, so they survive an outage of " +
+				"the endpoint and a crash of weir.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package echo is prometheus.echo: it prints every batch to standard output in
-// an exposition format, to look at what flows.
+// Package echo is prometheus.echo: it prints every batch to standard output in an
+// exposition format, for debugging.
 //
 // A batch is printed as a whole, its rows grouped into metric families. It is
 // not a way to export metrics: what exposition formats cannot say is lost. A

@@ -1,5 +1,5 @@
-// Package receivehttp is prometheus.receive_http: it takes samples that others
-// send by remote write, 1.0 and 2.0, and sends them on.
+// Package receivehttp is prometheus.receive_http: it receives samples over Prometheus
+// remote write 1.0 and 2.0, and forwards them.
 //
 // In data order: the handler reads a body within its limits (handler.go),
 // turns it into rows without decoding the labels of series that are known
@@ -42,8 +42,8 @@ func Registration() component.Registration {
 			return build(o, args.(*Arguments))
 		},
 		Doc: component.Doc{
-			Summary: "Receives samples by Prometheus remote write 1.0 and 2.0 at POST /api/v1/metrics/write and sends them on. " +
-				"A request is answered 2xx when every receiver has accepted its samples, and 503 with Retry-After when they do not in time.",
+			Summary: "Receives samples over Prometheus remote write 1.0 and 2.0 at POST /api/v1/metrics/write and forwards them. " +
+				"A request is answered 2xx after every receiver has accepted its samples, or 503 with Retry-After if they do not accept them in time.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package relabel is prometheus.relabel: it changes and drops series by their
-// labels and passes their samples on.
+// Package relabel is prometheus.relabel: it changes and drops series by their labels and
+// forwards their samples.
 //
 // The rules see labels only, so what they decide is remembered on the series
 // and costs a look-up per sample. A change of the rules reaches every series

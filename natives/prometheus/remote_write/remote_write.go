@@ -42,8 +42,8 @@ func Registration() component.Registration {
 			return New(o, args.(*Arguments), previous)
 		},
 		Doc: component.Doc{
-			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0 or 2.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
-				"What was accepted is in a journal on disk, so that neither an outage of the endpoint nor a killed process loses it.",
+			Summary: "Sends samples to endpoints that support Prometheus remote write 1.0 or 2.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
+				"Accepted samples are stored in a journal on disk, so they survive an outage of the endpoint and a crash of weir.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package scrape is prometheus.scrape: it fetches the metrics of targets and
-// sends one batch a target and scrape.
+// Package scrape is prometheus.scrape: it scrapes the metrics of targets and sends one
+// batch per target and scrape.
 //
 // It decides as Prometheus's scrape package does, of which it uses the target,
 // label and parser parts: labels, limits, timestamps, staleness and the report
@@ -38,7 +38,7 @@ func Registration() component.Registration {
 		},
 		NeedsServices: []string{"http"},
 		Doc: component.Doc{
-			Summary: "Scrapes Prometheus metrics from targets and sends the samples on.",
+			Summary: "Scrapes Prometheus metrics from targets and forwards the samples.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package http is remote.http: it polls a URL and exports what it answers, and
-// exports it again when that changes.
+// Package http is remote.http: it polls a URL and exports the response, and exports it
+// again when it changes.
 //
 // Nodes that refer to it wait for the first answer; nothing else does. A URL
 // that cannot be had makes the node unhealthy and leaves the last content

@@ -1,5 +1,5 @@
-// Package api is loki.source.api: it takes lines that others push to it as they
-// would to Loki, and sends them on.
+// Package api is loki.source.api: it receives lines that clients push with Loki's push
+// API, and forwards them.
 //
 // In data order: the handler reads a body within its limits (handler.go),
 // decompresses it into an arena of which the lines are parts (decode.go,
@@ -43,8 +43,8 @@ func Registration() component.Registration {
 			return build(o, args.(*Arguments))
 		},
 		Doc: component.Doc{
-			Summary: "Receives lines that are pushed as to Loki at POST /loki/api/v1/push (protobuf or JSON), or as plain text at /loki/api/v1/raw, and sends them on. " +
-				"A request is answered 204 when every receiver has accepted its lines, and 503 with Retry-After when they do not in time; 429 says that too many are in flight. " +
+			Summary: "Receives lines with Loki's push API at POST /loki/api/v1/push (protobuf or JSON), or as plain text at /loki/api/v1/raw, and forwards them. " +
+				"A request is answered 204 after every receiver has accepted its lines, 503 with Retry-After if they do not accept them in time, or 429 if too many requests are in flight. " +
 				"The header X-Scope-OrgID becomes the tenant of the lines.",
 		},
 	}

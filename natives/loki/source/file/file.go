@@ -24,7 +24,7 @@ func Registration() component.Registration {
 			return build(o, args.(*Arguments), previous)
 		},
 		Doc: component.Doc{
-			Summary: "Follows files and sends their lines on, through rotations and restarts.",
+			Summary: "Follows files and forwards their lines, across rotations and restarts.",
 		},
 	}
 }

@@ -41,7 +41,7 @@ func Registration() component.Registration {
 		},
 		Doc: component.Doc{
 			Summary: "Follows systemd's journal and sends its entries as lines. " +
-				"It reads the files itself: neither libsystemd nor journalctl is needed, but permission to read them, which the group systemd-journal has.",
+				"It reads the journal files directly, without libsystemd or journalctl, and needs permission to read them, for example as a member of the group systemd-journal.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package syslog is loki.source.syslog: it takes messages that others send in
-// one of the formats of syslog, by TCP, TLS or UDP, and sends them on as lines.
+// Package syslog is loki.source.syslog: it receives syslog messages over TCP, TLS or UDP
+// and forwards them as lines.
 //
 // In data order: a connection or the datagrams of an address are read (tcp.go,
 // udp.go), divided into messages (frame.go), parsed (message.go, by
@@ -46,8 +46,8 @@ func Registration() component.Registration {
 			return build(o, args.(*Arguments))
 		},
 		Doc: component.Doc{
-			Summary: "Receives syslog messages of RFC 5424, RFC 3164 or any text, by TCP, TLS or UDP, and sends them on as lines. " +
-				"While the receivers do not accept, senders by TCP wait; the protocol has no acknowledgement, so what was read and not accepted is lost when the process is killed.",
+			Summary: "Receives syslog messages (RFC 5424, RFC 3164 or any text) over TCP, TLS or UDP and forwards them as lines. " +
+				"While the receivers do not accept lines, TCP senders wait. The protocol has no acknowledgements, so messages that were read but not accepted are lost if weir is killed.",
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package self is prometheus.exporter.self: it exposes weir's own metrics, the
-// same that /metrics has, as a target.
+// Package self is prometheus.exporter.self: it exposes weir's own metrics, as on
+// /metrics, as a target.
 package self
 
 import (

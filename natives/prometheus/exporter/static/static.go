@@ -1,5 +1,5 @@
-// Package static is prometheus.exporter.static: it exposes metrics that are
-// written in the config as a target.
+// Package static is prometheus.exporter.static: it exposes metrics from the config as a
+// target.
 //
 // Their text may be made of what other components export, such as the content
 // of a file.

@@ -1,5 +1,5 @@
-// Package unix is prometheus.exporter.unix: it exposes metrics of the host,
-// gathered by node_exporter's collectors inside of weir. Linux only.
+// Package unix is prometheus.exporter.unix: it exposes metrics of the host, collected by
+// the built-in collectors of node_exporter. Linux only.
 //
 // node_exporter keeps its settings in flags of the process and its collectors
 // for as long as the process lives. So the first node of the process decides
