@@ -20,7 +20,7 @@ import (
 type Rule struct {
 	// Labels whose values, joined with separator, the regex is matched against.
 	SourceLabels []string `alloy:"source_labels,attr,optional"`
-	// What stands between the joined values of source_labels.
+	// The separator that joins the values of source_labels.
 	Separator string `alloy:"separator,attr,optional"`
 	// RE2 regular expression; it must match the whole input, and `.` matches a
 	// newline too.
@@ -30,7 +30,7 @@ type Rule struct {
 	// Label that the result is written to; for the action replace it may hold
 	// groups of the regex, such as `${1}_total`.
 	TargetLabel string `alloy:"target_label,attr,optional"`
-	// What is written to target_label if the regex matches; it may hold groups
+	// The value of target_label if the regex matches; it may contain groups
 	// of the regex. An empty result removes the label.
 	Replacement string `alloy:"replacement,attr,optional"`
 	// One of replace, keep, drop, hashmod, labelmap, labeldrop, labelkeep,

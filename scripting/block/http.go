@@ -131,7 +131,7 @@ type both struct {
 
 // listenDocs are the manual of the block listen and of what limits requests.
 var listenDocs = map[string]string{
-	"listen": "An address on which the script's routes are served besides weir's own, where they are below /api/v0/component/<id>/. " +
+	"listen": "An additional address on which the script's routes are served. On weir's own address, they are below /api/v0/component/<id>/. " +
 		"A port that is in use makes the node unhealthy and is tried again; a save does not close it, and requests in flight end under the old version.",
 	"listen.address":                   "Address to listen on; without it every address of the host.",
 	"listen.port":                      "Port to listen on; 0 is one that is free, which the health says.",
@@ -149,7 +149,7 @@ var listenDocs = map[string]string{
 	"listen.tls.client_ca":             "CA certificates to verify clients with, as PEM text.",
 	"listen.tls.cipher_suites":         "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated.",
 	"listen.tls.min_version":           "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13.",
-	"script.requests":                  "What is taken of requests to the script's routes.",
+	"script.requests":                  "Limits of requests to the script's routes.",
 	"script.requests.max_body_size":    "The largest body, packed and unpacked; a larger one is answered 413.",
 	"script.requests.max_requests":     "Most requests at a time; further ones are answered 503.",
 }

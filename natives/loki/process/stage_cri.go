@@ -13,9 +13,9 @@ type CRIArguments struct {
 	// How many streams may have the beginning of a line waiting for its end. When
 	// there are more, all are sent as they are.
 	MaxPartialLines int `alloy:"max_partial_lines,attr,optional"`
-	// How long a line may be that is put together of parts; 0 is without a limit but
-	// that of 16 MiB, or 64 MiB of all that wait, after which what is there is sent as
-	// it is.
+	// Maximum size of a line that is joined from parts. 0 uses only the built-in limits:
+	// 16 MiB per line, and 64 MiB for all waiting parts. If those are exceeded, the
+	// parts are sent as they are.
 	MaxPartialLineSize uint64 `alloy:"max_partial_line_size,attr,optional"`
 	// Whether lines are cut at max_partial_line_size.
 	MaxPartialLineSizeTruncate bool `alloy:"max_partial_line_size_truncate,attr,optional"`

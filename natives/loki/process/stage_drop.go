@@ -17,9 +17,9 @@ type DropArguments struct {
 	// Extracted values to look at, with commas between their names. Alone, it
 	// drops the lines that have all of them.
 	Source string `alloy:"source,attr,optional"`
-	// What the values of source must be.
+	// The value that source must have.
 	Value string `alloy:"value,attr,optional"`
-	// What is between the values of several sources.
+	// The separator that joins the values of several sources.
 	Separator string `alloy:"separator,attr,optional"`
 	// A regular expression that the values of source must match, or the line when
 	// there is no source.

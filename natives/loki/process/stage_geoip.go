@@ -26,10 +26,11 @@ type GeoIPArguments struct {
 	DB string `alloy:"db,attr"`
 	// The extracted value that is the IP address.
 	Source string `alloy:"source,attr"`
-	// What the database is about, and so what is extracted: city, asn or country.
+	// The type of the database, which determines the extracted values: city, asn or
+	// country.
 	DBType string `alloy:"db_type,attr,optional"`
-	// What to extract from any database, by name: a JMESPath expression; an empty
-	// one is the name itself.
+	// Values to extract from any database, by name: a JMESPath expression; an empty
+	// expression means the name itself.
 	CustomLookups map[string]string `alloy:"custom_lookups,attr,optional"`
 }
 

@@ -17,11 +17,11 @@ import (
 
 // JSONArguments of stage.json.
 type JSONArguments struct {
-	// What to extract, by name: a JMESPath expression; an empty one is the name
-	// itself.
+	// Values to extract, by name: a JMESPath expression; an empty expression means the
+	// name itself.
 	Expressions map[string]string `alloy:"expressions,attr,optional"`
-	// Members of the object to extract under their own names: those that the
-	// regular expression matches.
+	// A regular expression; members of the object whose names match are extracted under
+	// their own names.
 	Regex string `alloy:"regex,attr,optional"`
 	// The extracted value to read instead of the line.
 	Source *string `alloy:"source,attr,optional"`

@@ -15,8 +15,8 @@ import (
 
 // LabelsArguments of stage.labels.
 type LabelsArguments struct {
-	// Labels to set, by name: what to set them to, an extracted value or the name
-	// of structured metadata; an empty one is the label's own name.
+	// Labels to set, by name: the name of an extracted value or of structured metadata;
+	// an empty name means the name of the label.
 	Values map[string]*string `alloy:"values,attr"`
 	// Where the values are: extracted or structured_metadata.
 	SourceType string `alloy:"source_type,attr,optional"`

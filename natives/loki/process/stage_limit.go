@@ -16,13 +16,12 @@ type LimitArguments struct {
 	Rate float64 `alloy:"rate,attr"`
 	// How many lines may pass at once after a time with less.
 	Burst int `alloy:"burst,attr"`
-	// Whether lines above the limit are dropped. Otherwise whoever brings them
-	// waits.
+	// Whether lines above the limit are dropped. Otherwise, the source waits.
 	Drop bool `alloy:"drop,attr,optional"`
-	// A label: there is a limit for each of its values, and none for lines without
-	// it. It needs drop.
+	// A label whose values each have their own limit. Lines without the label are not
+	// limited. It requires drop.
 	ByLabelName string `alloy:"by_label_name,attr,optional"`
-	// How many values of by_label_name are remembered; at least 10000.
+	// Number of values of by_label_name that are kept in memory; at least 10000.
 	MaxDistinctLabels int `alloy:"max_distinct_labels,attr,optional"`
 }
 

@@ -12,10 +12,9 @@ import (
 
 // LogfmtArguments of stage.logfmt.
 type LogfmtArguments struct {
-	// What to extract, by name: a key; an empty one is the name itself.
+	// Values to extract, by name: a key; an empty key means the name itself.
 	Mapping map[string]string `alloy:"mapping,attr,optional"`
-	// Keys to extract under their own names: those that the regular expression
-	// matches.
+	// A regular expression; keys that match are extracted under their own names.
 	Regex string `alloy:"regex,attr,optional"`
 	// The extracted value to read instead of the line.
 	Source string `alloy:"source,attr,optional"`

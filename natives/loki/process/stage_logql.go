@@ -17,10 +17,10 @@ import (
 
 // LogQLArguments of stage.logql.
 type LogQLArguments struct {
-	// What stands after the selector in a query, such as
-	// `| json | level="error" | line_format "{{.msg}}"`. Lines that it filters out
-	// are dropped, the others become what the query would show. Loki's own code
-	// runs it, which a weir built with -tags nologql does not have.
+	// The part of a query after the selector, such as `| json | level="error" |
+	// line_format "{{.msg}}"`. Lines that it filters out are dropped; the remaining
+	// lines are changed to the result of the query. The stage runs Loki's own code,
+	// which a weir built with -tags nologql does not contain.
 	Pipeline logql.Source `alloy:"pipeline,attr"`
 	// Labels of the result that become labels of the stream.
 	Labels []string `alloy:"labels,attr,optional"`

@@ -11,15 +11,15 @@ import (
 
 // LuhnArguments of stage.luhn.
 type LuhnArguments struct {
-	// What to write in place of a number.
+	// The replacement for a number.
 	Replacement string `alloy:"replacement,attr,optional"`
-	// The extracted value to read instead of the line, which it becomes.
+	// The extracted value to read and change instead of the line.
 	Source *string `alloy:"source,attr,optional"`
-	// How many digits a number has at least.
+	// The minimum number of digits of a number.
 	MinLength int `alloy:"min_length,attr,optional"`
-	// Characters that may be between the digits of a number, such as " -".
+	// Characters that may occur between the digits of a number, such as " -".
 	Delimiters string `alloy:"delimiters,attr,optional"`
-	// A regular expression; what it matches is left as it is.
+	// A regular expression; text that matches it is not changed.
 	SkipRegex string `alloy:"skip_regex,attr,optional"`
 }
 

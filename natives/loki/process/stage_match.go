@@ -18,7 +18,7 @@ type MatchArguments struct {
 	// `{app="api"} |= "error"`. It sees the labels and the line as the stages
 	// before left them.
 	Selector selector.Source `alloy:"selector,attr"`
-	// What is done with the lines that are meant; the others pass as they are.
+	// Stages for the lines that match the selector; the other lines pass unchanged.
 	Stages []Stage `alloy:"stage,enum,optional"`
 	// "keep" passes the lines through the stages in the block, "drop" drops them.
 	Action string `alloy:"action,attr,optional"`

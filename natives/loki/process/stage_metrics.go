@@ -13,7 +13,7 @@ import (
 
 // MetricsArguments of stage.metrics.
 type MetricsArguments struct {
-	// What to count, each with the labels of the lines' streams.
+	// The metrics to create, each with the labels of the lines' streams.
 	Metrics []MetricArguments `alloy:"metric,enum,optional"`
 }
 
@@ -31,15 +31,15 @@ type MetricArguments struct {
 type MetricCommon struct {
 	// The name, after the prefix.
 	Name string `alloy:"name,attr"`
-	// What the metric says of itself.
+	// The help text of the metric.
 	Description string `alloy:"description,attr,optional"`
-	// The extracted value to read. Default: the one called as the metric.
+	// The extracted value to read. Default: the value with the name of the metric.
 	Source string `alloy:"source,attr,optional"`
-	// What is before the name. Default: loki_process_custom_.
+	// The prefix of the name. Default: loki_process_custom_.
 	Prefix string `alloy:"prefix,attr,optional"`
-	// How long a series stays after its last change.
+	// How long a series is kept after its last change.
 	MaxIdle time.Duration `alloy:"max_idle_duration,attr,optional"`
-	// What the source must be for a line to count.
+	// The value that the source must have for a line to count.
 	Value string `alloy:"value,attr,optional"`
 }
 
@@ -74,9 +74,9 @@ const defaultIdle = 5 * time.Minute
 // CounterArguments of metric.counter.
 type CounterArguments struct {
 	MetricCommon `alloy:",squash"`
-	// What a line does: inc adds one, add the value of source.
+	// The effect of a line: inc adds one, add adds the value of source.
 	Action string `alloy:"action,attr"`
-	// Whether all lines count, whatever was extracted.
+	// Whether all lines count, regardless of the extracted values.
 	MatchAll bool `alloy:"match_all,attr,optional"`
 	// Whether the bytes of lines are added; it needs match_all and action add.
 	CountEntryBytes bool `alloy:"count_entry_bytes,attr,optional"`
@@ -113,7 +113,8 @@ func (a *CounterArguments) Warnings() []string {
 // GaugeArguments of metric.gauge.
 type GaugeArguments struct {
 	MetricCommon `alloy:",squash"`
-	// What a line does: set, add and sub take the value of source, inc and dec one.
+	// The effect of a line: set, add and sub use the value of source; inc and dec use
+	// one.
 	Action string `alloy:"action,attr"`
 }
 

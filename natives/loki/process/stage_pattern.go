@@ -16,7 +16,7 @@ type PatternArguments struct {
 	Pattern string `alloy:"pattern,attr"`
 	// The extracted value to read instead of the line.
 	Source *string `alloy:"source,attr,optional"`
-	// Whether what is extracted becomes labels too.
+	// Whether extracted values also become labels.
 	LabelsFromGroups bool `alloy:"labels_from_groups,attr,optional"`
 }
 

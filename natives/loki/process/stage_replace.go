@@ -17,8 +17,8 @@ type ReplaceArguments struct {
 	Expression string `alloy:"expression,attr"`
 	// The extracted value to change instead of the line.
 	Source string `alloy:"source,attr,optional"`
-	// What stands in place of each group: a template that sees the group as .Value
-	// and the extracted values by name.
+	// The replacement for each group: a template in which .Value is the group; extracted
+	// values are available by name.
 	Replace string `alloy:"replace,attr,optional"`
 }
 

@@ -29,11 +29,11 @@ type TimestampArguments struct {
 	// The time zone of times that do not say one, such as Europe/Berlin; UTC when
 	// it is left out.
 	Location *string `alloy:"location,attr,optional"`
-	// What becomes of a line without such a time: fudge gives it the time of the
-	// stream's line before and a nanosecond, skip leaves it the time that it has.
+	// The action for a line without a valid time: fudge uses the time of the previous
+	// line of the stream plus a nanosecond, skip keeps the time of the line.
 	ActionOnFailure string `alloy:"action_on_failure,attr,optional"`
-	// What becomes of a line that has the same time as the stream's line before:
-	// fudge adds a nanosecond, so that their order is kept, keep leaves it.
+	// The action for a line with the same time as the previous line of the stream: fudge
+	// adds a nanosecond to keep their order, keep does not change the time.
 	ActionOnDuplicateTimestamp string `alloy:"action_on_duplicate_timestamp,attr,optional"`
 }
 

@@ -14,19 +14,19 @@ import (
 
 // TruncateArguments of stage.truncate.
 type TruncateArguments struct {
-	// What to cut.
+	// Rules for the values to truncate.
 	Rules []*TruncateRule `alloy:"rule,block"`
 }
 
 // TruncateRule is a rule of stage.truncate.
 type TruncateRule struct {
-	// How long it may be, with suffix.
+	// The maximum size, including the suffix.
 	Limit component.Size `alloy:"limit,attr"`
-	// What is appended to what was cut.
+	// The suffix of truncated values.
 	Suffix string `alloy:"suffix,attr,optional"`
-	// The names of what to cut; all without.
+	// The names of the values to truncate; by default, all.
 	Sources []string `alloy:"sources,attr,optional"`
-	// What is cut: line, label, structured_metadata or extracted.
+	// The type of the values: line, label, structured_metadata or extracted.
 	SourceType string `alloy:"source_type,attr,optional"`
 }
 

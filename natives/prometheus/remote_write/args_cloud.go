@@ -66,7 +66,8 @@ type AzureAD struct {
 	OAuth *AzureOAuth `alloy:"oauth,block,optional"`
 	// An application, by its certificate.
 	Certificate *AzureCertificate `alloy:"certificate,block,optional"`
-	// Whatever Azure's SDK finds: environment variables, identities, the CLI.
+	// The credentials that Azure's SDK finds: environment variables, identities, the
+	// CLI.
 	SDK *AzureSDK `alloy:"sdk,block,optional"`
 }
 
