@@ -26,13 +26,13 @@ var StateKinds = state.Kinds
 
 // StateOptions are what weir.state.<kind> takes, in the order of the manual.
 var StateOptions = []Param{
-	{Name: "max", Kind: KindInt, Optional: true, Doc: "How many entries it may have; 10,000 by default."},
-	{Name: "ttl", Kind: KindString, Optional: true, Doc: `How long an entry stays after it was written, such as "1h" or a number of seconds; for ever by default.`, Or: []Param{{Kind: KindNumber}}},
-	{Name: "on_full", Kind: KindString, Optional: true, Doc: `What becomes of an entry more than max: "refuse" (the default) makes it an error, "evict" drops the one that was written longest ago for it. An lru always evicts.`},
-	{Name: "scope", Kind: KindString, Optional: true, Doc: `How long it lives: "instance" (the default) as long as the node, reloads included; "persistent" on disk, restarts included.`},
-	{Name: "max_bytes", Kind: KindInt, Optional: true, Doc: `How much memory its entries may take, such as "8MiB"; 64MiB by default. Each counts with its key, its value and 128 bytes.`, Or: []Param{{Kind: KindString}}},
-	{Name: "max_value", Kind: KindInt, Optional: true, Doc: `How large a key with its value may be; 64KiB by default, 32MiB at most.`, Or: []Param{{Kind: KindString}}},
-	{Name: "doc", Kind: KindString, Optional: true, Doc: "What it is for."},
+	{Name: "max", Kind: KindInt, Optional: true, Doc: "The maximum number of entries; 10,000 by default."},
+	{Name: "ttl", Kind: KindString, Optional: true, Doc: `How long an entry is kept after it was written, such as "1h" or a number of seconds; without a limit by default.`, Or: []Param{{Kind: KindNumber}}},
+	{Name: "on_full", Kind: KindString, Optional: true, Doc: `The action for a new entry when max is reached: "refuse" (the default) makes it an error, "evict" removes the entry that was written longest ago. An lru always evicts.`},
+	{Name: "scope", Kind: KindString, Optional: true, Doc: `The lifetime: "instance" (the default) lasts as long as the node, including reloads; "persistent" stores the state on disk and includes restarts.`},
+	{Name: "max_bytes", Kind: KindInt, Optional: true, Doc: `The maximum memory of the entries, such as "8MiB"; 64MiB by default. Each entry counts with its key, its value and 128 bytes.`, Or: []Param{{Kind: KindString}}},
+	{Name: "max_value", Kind: KindInt, Optional: true, Doc: `The maximum size of a key with its value; 64KiB by default, at most 32MiB.`, Or: []Param{{Kind: KindString}}},
+	{Name: "doc", Kind: KindString, Optional: true, Doc: "A description."},
 }
 
 // NewState checks what a script wrote in weir.state.<kind>{…}. Values are what
