@@ -1,11 +1,11 @@
 /**
- * Finds targets in what a JSON API answers: an inventory, a CMDB, Consul's catalog.
+ * Discovers targets through a JSON API, such as an inventory, a CMDB or Consul's catalog.
  *
- * The answer has a list (or an object) at the path `each`. Every element becomes a
- * target: `address` and `labels` are texts in which {path} stands for what the path
- * leads to in the element, {$key} for its key and {$value} for the element itself.
- * A label that has a path leading nowhere is left out, a target without an address
- * too. When the API does not answer, the last targets stay.
+ * The response contains a list or an object at the path `each`. Each element becomes
+ * a target. `address` and `labels` are templates: {path} is replaced by the value at
+ * that path in the element, {$key} by the key of the element and {$value} by the
+ * element itself. A label whose path does not exist is omitted, and so is a target
+ * without an address. If the API does not respond, the last targets are kept.
  *
  *   discovery.http_json "default" {
  *   	url     = "https://consul.internal/v1/catalog/service/node-exporter"
@@ -54,16 +54,16 @@ export default defineSource({
   needs: { http: true },
 
   args: {
-    url: arg.string({ doc: "What to ask." }),
+    url: arg.string({ doc: "URL of the API." }),
     headers: arg.map({ of: arg.string(), default: {}, doc: "Headers of the request." }),
-    token: arg.secret({ optional: true, doc: "Sent as Authorization: Bearer." }),
-    timeout: arg.duration({ default: "10s", doc: "How long to wait for an answer. script.limits.wait, 10s by default, bounds it as well." }),
-    each: arg.string({ default: "", doc: "Path of the list in the answer; the answer itself by default." }),
-    address: arg.string({ doc: "The address of a target, such as {ip}:9100." }),
-    labels: arg.map({ of: arg.string(), default: {}, doc: "Labels of a target." }),
+    token: arg.secret({ optional: true, doc: "Bearer token, sent in the header Authorization." }),
+    timeout: arg.duration({ default: "10s", doc: "Timeout of a request. It cannot exceed script.limits.wait, which is 10s by default." }),
+    each: arg.string({ default: "", doc: "Path of the list in the response; the response itself by default." }),
+    address: arg.string({ doc: "Template of the address of a target, such as {ip}:9100." }),
+    labels: arg.map({ of: arg.string(), default: {}, doc: "Templates of the labels of a target." }),
   },
 
-  exports: { targets: arg.targets({ doc: "The targets that were found." }) },
+  exports: { targets: arg.targets({ doc: "The discovered targets." }) },
 
   async poll(ctx) {
     const { url, headers, token, timeout, each, address, labels } = ctx.args;

@@ -1,9 +1,9 @@
--- Adds labels that an HTTP API knows: the team of a host, the plan of a tenant.
+-- Adds labels from an HTTP API, such as the team of a host or the plan of a tenant.
 --
--- For each value of a label the API is asked once and its answer remembered. Batches
--- that need the same answer at the same time wait for one request. When the API does
--- not answer, the last answer it gave stays, or the labels are missing; it is asked
--- again after `retry`. A label that the sample has is replaced.
+-- The script requests each value of a label once and caches the response. Batches that
+-- need the same response at the same time share one request. If the API does not
+-- respond, the script uses the last response for the value, or adds no labels; it tries
+-- again after `retry`. Labels that the sample already has are replaced.
 --
 --   enrich.http_lookup "default" {
 --   	url        = "https://cmdb.internal/hosts/{value}"
@@ -73,19 +73,19 @@ return weir.transform {
   needs = { http = true },
 
   args = {
-    url     = weir.arg.string { doc = "What to ask; {value} stands for the label's value." },
-    label   = weir.arg.string { default = "instance", doc = "The label whose values are looked up. Samples without it are left alone." },
-    labels  = weir.arg.map { of = weir.arg.string {}, doc = "Labels to set, and where they are in the JSON answer: owner.team, tags.1." },
-    ttl     = weir.arg.duration { default = "1h", doc = "How long an answer is good." },
-    retry   = weir.arg.duration { default = "1m", doc = "When to ask again after an error." },
-    timeout = weir.arg.duration { default = "2s", doc = "How long to wait for an answer." },
-    token   = weir.arg.secret { optional = true, doc = "Sent as Authorization: Bearer." },
+    url     = weir.arg.string { doc = "URL to request; {value} is replaced by the value of the label." },
+    label   = weir.arg.string { default = "instance", doc = "The label whose values are looked up. Samples without it are not changed." },
+    labels  = weir.arg.map { of = weir.arg.string {}, doc = "Labels to set, with their paths in the JSON response, such as owner.team or tags.1." },
+    ttl     = weir.arg.duration { default = "1h", doc = "How long a response is cached." },
+    retry   = weir.arg.duration { default = "1m", doc = "How long to wait after an error before the next request for the same value." },
+    timeout = weir.arg.duration { default = "2s", doc = "Timeout of a request." },
+    token   = weir.arg.secret { optional = true, doc = "Bearer token, sent in the header Authorization." },
   },
 
   state = {
-    cache  = weir.state.lru { max = 50000, doc = "Answers by value: labels, and until when they are fresh." },
-    asking = weir.state.set { max = 1000, ttl = "15s", on_full = "evict", doc = "Values that are being asked for." },
-    said   = weir.state.set { max = 1, ttl = "10m", doc = "Whether the log says that there is no answer." },
+    cache  = weir.state.lru { max = 50000, doc = "Responses by value: labels, and when they expire." },
+    asking = weir.state.set { max = 1000, ttl = "15s", on_full = "evict", doc = "Values that are being requested." },
+    said   = weir.state.set { max = 1, ttl = "10m", doc = "Whether the failure has been logged." },
   },
 
   metrics = function(batch, ctx)

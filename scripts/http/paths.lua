@@ -1,8 +1,8 @@
--- Folds what differs from request to request in the label `path`.
+-- Replaces the variable parts of URL paths in the label `path`.
 --
--- Numbers, UUIDs, dates, hashes and other long tokens become :id, and queries are cut
--- off. Series of a target that become the same are added up, so it is for
--- counters and histograms of requests.
+-- Numbers, UUIDs, dates, hashes and other long tokens become :id, and query strings are
+-- removed. Series of a target that become identical are summed, so use it for counters
+-- and histograms of requests.
 --
 --   http.paths "default" {
 --   	labels     = ["path", "uri"]
@@ -60,9 +60,9 @@ end
 
 return weir.transform {
   args = {
-    labels = weir.arg.list { of = weir.arg.string {}, default = { "path" }, doc = "Labels that have paths." },
-    also   = weir.arg.regexp { optional = true, doc = "Other parts between slashes to fold." },
-    mark   = weir.arg.string { default = ":id", doc = "What folded parts become." },
+    labels = weir.arg.list { of = weir.arg.string {}, default = { "path" }, doc = "Labels that contain paths." },
+    also   = weir.arg.regexp { optional = true, doc = "Pattern of further path segments to replace." },
+    mark   = weir.arg.string { default = ":id", doc = "Replacement for variable parts." },
   },
 
   metrics = function(batch, ctx)

@@ -1,7 +1,7 @@
--- Adds up records of a batch that have become the same series.
+-- Sums the records of a batch that have become the same series.
 --
--- Folding labels makes several series of one target equal. Sent on as they are,
--- all but one sample would be refused further on as duplicates.
+-- Folding labels makes several series of one target identical. Without a sum, the
+-- receiver would reject all but one of the samples as duplicates.
 local merge = {}
 
 -- rows merges records by their numbers. Values of the same series and time are

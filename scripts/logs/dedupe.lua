@@ -1,11 +1,11 @@
--- Drops lines that repeat one of the same stream within a while.
+-- Drops repeated lines of a stream.
 --
--- Of equal lines the first passes, then one each `window`, with the structured
--- metadata repeated="41" for those that were dropped since. With `alike`, lines
--- count as equal that differ in numbers and hexadecimal ids only, unless they are
--- longer than 1,024 bytes; lines above 1 MiB all pass. The time is that of the lines. At most 100,000 different lines are kept in mind, the oldest are
--- forgotten first; dropped lines are counted by
--- weir_component_lines_dropped_total.
+-- The first of several equal lines passes, then one per `window`, with the structured
+-- metadata repeated="41" if 41 lines were dropped since. With `alike`, lines that differ
+-- only in numbers and hexadecimal IDs are equal, unless they are longer than 1,024 bytes.
+-- Lines longer than 1 MiB always pass. The window refers to the timestamps of the lines.
+-- The script remembers at most 100,000 different lines and forgets the oldest first.
+-- weir_component_lines_dropped_total counts the dropped lines.
 --
 --   logs.dedupe "default" {
 --   	window     = "1m"
@@ -52,12 +52,12 @@ end
 
 return weir.transform {
   args = {
-    window = weir.arg.duration { default = "1m", doc = "How long a line is not repeated." },
-    alike  = weir.arg.bool { default = false, doc = "Whether lines that differ in numbers only are equal." },
+    window = weir.arg.duration { default = "1m", doc = "How long repetitions of a line are dropped." },
+    alike  = weir.arg.bool { default = false, doc = "Whether lines that differ only in numbers and hexadecimal IDs are equal." },
   },
 
   state = {
-    seen = weir.state.map { max = 100000, ttl = "1h", on_full = "evict", doc = "When a line passed last, and how many were dropped since." },
+    seen = weir.state.map { max = 100000, ttl = "1h", on_full = "evict", doc = "When a line last passed, and how many were dropped since." },
   },
 
   logs = function(batch, ctx)

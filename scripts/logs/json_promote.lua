@@ -1,9 +1,9 @@
--- Makes labels and structured metadata of fields of lines in JSON or logfmt.
+-- Converts fields of JSON or logfmt lines into labels and structured metadata.
 --
--- What is missing in a line changes nothing, and lines that are neither go on as
--- they came. Labels should be few and have few values, as each set of them is a
--- stream: what differs from line to line belongs into `metadata`. With `line`,
--- the line becomes one of its fields, where it has that.
+-- Fields that a line does not have are ignored, and lines in other formats pass
+-- unchanged. Use few labels with few values, because each set of labels is a stream;
+-- values that differ from line to line belong in `metadata`. With `line`, the line is
+-- replaced by one of its fields, if it has that field.
 --
 --   logs.json_promote "default" {
 --   	labels     = {level    = "level", service = "kubernetes.labels.app"}
@@ -50,11 +50,11 @@ local LONGEST = 65536
 
 return weir.transform {
   args = {
-    format   = weir.arg.enum { values = { "json", "logfmt" }, default = "json", doc = "What the lines are in." },
-    labels   = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Fields to make labels of, by the label: paths such as http.status." },
-    metadata = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Fields to make structured metadata of, by its name." },
-    drop     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Patterns by field: lines of which the field matches are dropped." },
-    line     = weir.arg.string { default = "", doc = "The field that becomes the line." },
+    format   = weir.arg.enum { values = { "json", "logfmt" }, default = "json", doc = "Format of the lines." },
+    labels   = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels to set, with the paths of their fields, such as http.status." },
+    metadata = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Structured metadata to set, with the paths of the fields." },
+    drop     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Fields with patterns; a line is dropped if one of them matches." },
+    line     = weir.arg.string { default = "", doc = "The field that replaces the line." },
   },
 
   logs = function(batch, ctx)

@@ -1,12 +1,11 @@
 /**
- * Reads access logs of nginx and Apache (the format combined, with or without what
- * is often put behind it) into JSON, labels and structured metadata.
+ * Parses access logs of nginx and Apache (the combined format, with or without the
+ * fields that are often appended) into JSON, labels and structured metadata.
  *
- * A line that fits becomes JSON, or stays with `json = false`; its time becomes
- * that of the request. What does not fit, such as a line of the error log, goes on
- * as it came, with the label `parsed="no"`, and is counted by
- * weir_script_custom_unparsed_total. Other formats need a `pattern` with groups
- * that have names.
+ * A matching line becomes JSON, or stays as it is with `json = false`; its timestamp
+ * becomes the time of the request. Other lines, such as those of the error log, pass
+ * unchanged with the label `parsed="no"`; weir_script_custom_unparsed_total counts
+ * them. For other formats, set `pattern` to a pattern with named groups.
  *
  *   logs.parse_nginx "default" {
  *   	labels     = {method = "method", status = "class"}
@@ -66,12 +65,12 @@ const ORDER = ["remote_addr", "user", "method", "path", "protocol", "request", "
 
 export default defineTransform({
   args: {
-    labels: arg.map({ of: arg.string(), default: { method: "method", class: "class" }, doc: "Fields to make labels of, by the label. The class of a status is 2xx and so on." }),
-    metadata: arg.map({ of: arg.string(), default: {}, doc: "Fields to make structured metadata of, by its name." }),
-    json: arg.bool({ default: true, doc: "Whether lines become JSON." }),
-    time: arg.bool({ default: true, doc: "Whether a line gets the time of its request." }),
-    time_format: arg.string({ default: "%d/%b/%Y:%H:%M:%S %z", doc: "How the field time is written." }),
-    pattern: arg.regexp({ optional: true, doc: "Another format: groups with names are the fields; request, status, bytes, time and request_time mean what they mean in combined." }),
+    labels: arg.map({ of: arg.string(), default: { method: "method", class: "class" }, doc: "Labels to set, with their fields. The field class is the class of the status, such as 2xx." }),
+    metadata: arg.map({ of: arg.string(), default: {}, doc: "Structured metadata to set, with the fields." }),
+    json: arg.bool({ default: true, doc: "Whether to convert lines to JSON." }),
+    time: arg.bool({ default: true, doc: "Whether the timestamp of a line becomes the time of its request." }),
+    time_format: arg.string({ default: "%d/%b/%Y:%H:%M:%S %z", doc: "Layout of the field time, as for strftime." }),
+    pattern: arg.regexp({ optional: true, doc: "Pattern for another format. Its named groups are the fields; request, status, bytes, time and request_time have the same meaning as in the combined format." }),
   },
 
   logs(batch, ctx) {

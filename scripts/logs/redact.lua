@@ -1,20 +1,20 @@
--- Hides personal data in lines and structured metadata before they leave the host.
+-- Redacts personal data in lines and structured metadata before they leave the host.
 --
--- It knows e-mail addresses, payment cards (by their check digit), IBANs (by
--- theirs), IPv4 addresses, telephone numbers in international form, US social
--- security numbers, JSON web tokens and what follows words such as password= or
--- "Authorization: Bearer". `also` adds patterns of one's own. What is found becomes
--- <email>, <card> and so on; with `hash_key` it becomes <email:1f3a…> instead, the
--- same for the same text, so that what belongs together can still be found.
+-- It detects e-mail addresses, payment cards and IBANs (with a valid check digit), IPv4
+-- addresses, telephone numbers in international form, US social security numbers, JSON
+-- web tokens, and secrets after words such as password= or "Authorization: Bearer".
+-- `also` adds your own patterns. Detected text is replaced by <email>, <card> and so on.
+-- With `hash_key`, the replacement contains a hash, such as <email:1f3a…>, which is the
+-- same for the same text, so that related lines can still be found.
 --
--- A line, or a value of its metadata, that is longer than `max_length` is cut there,
--- and ends in <truncated from … bytes>. What the cut may go through goes as well, up
--- to 1,024 bytes and the word before them.
+-- A line or a metadata value that is longer than `max_length` is truncated and ends in
+-- <truncated from … bytes>. Up to 1,024 bytes before the cut, and the word before them,
+-- are removed as well, because they may be a part of something that is redacted.
 --
--- A line that cannot be looked at is withheld: it is put into quarantine, and the
--- others go on. Nothing leaves as it came because of a mistake in here.
--- weir_script_custom_redacted_total counts what was hidden, and
--- weir_script_custom_truncated_total what was cut.
+-- If the script cannot process a line, the line goes into quarantine, and all other
+-- lines pass. A line never leaves unredacted because of an error in this script.
+-- weir_script_custom_redacted_total counts the replacements, and
+-- weir_script_custom_truncated_total the truncated values.
 --
 --   logs.redact "default" {
 --   	kinds      = ["email", "card", "iban", "secret"]
@@ -127,11 +127,11 @@ return weir.transform {
   on_error = "hold",
 
   args = {
-    kinds    = weir.arg.list { of = weir.arg.enum { values = KNOWN }, default = KNOWN, doc = "What to hide." },
-    also     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Further patterns to hide, by the name that stands for what they match." },
-    hash_key = weir.arg.secret { optional = true, doc = "Key of the hashes; without it there are none." },
-    max_length = weir.arg.size { default = "64KiB", doc = "Length beyond which a line, or a value of its metadata, is cut." },
-    metadata = weir.arg.bool { default = true, doc = "Whether structured metadata is looked at as well." },
+    kinds    = weir.arg.list { of = weir.arg.enum { values = KNOWN }, default = KNOWN, doc = "Kinds of data to redact." },
+    also     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Additional patterns to redact, by the name that replaces the matches." },
+    hash_key = weir.arg.secret { optional = true, doc = "Key of the hashes. Without it, replacements contain no hash." },
+    max_length = weir.arg.size { default = "64KiB", doc = "Maximum length of a line or a metadata value; longer ones are truncated." },
+    metadata = weir.arg.bool { default = true, doc = "Whether to redact structured metadata as well." },
   },
 
   logs = function(batch, ctx)

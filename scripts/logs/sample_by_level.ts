@@ -1,11 +1,11 @@
 /**
- * Keeps a part of the lines, by their level: all errors, one debug line in a hundred.
+ * Samples lines by their level, such as all errors and one debug line in a hundred.
  *
- * The level is a label, structured metadata or a field of JSON or logfmt. Lines of
- * levels that `keep` does not have all stay. What is kept depends on the line, not
- * on chance: with `by`, lines of the same trace stay or go together, also on
- * different hosts, and a line that is sent again is judged as before. Those that
- * stay have the structured metadata sample_rate, so that counts can be put right.
+ * The level is a label, structured metadata, or a field of JSON or logfmt. Lines with
+ * a level that `keep` does not list are all kept. The decision depends on a hash of
+ * the line, not on chance, so a line that is sent again gets the same decision. With
+ * `by`, all lines of a trace are kept or dropped together, even on different hosts.
+ * Kept lines have the structured metadata sample_rate, so that counts can be corrected.
  *
  *   logs.sample_by_level "default" {
  *   	keep       = {debug = 0.01, info = 0.2}
@@ -34,9 +34,9 @@ const ALIASES = new Map(Object.entries({ warning: "warn", err: "error", informat
 
 export default defineTransform({
   args: {
-    level: arg.list({ of: arg.string(), default: ["labels.level", "labels.detected_level", "meta.level", "json.level", "logfmt.level"], doc: "Where the level may be; the first that a line has counts." }),
-    keep: arg.map({ of: arg.number(), default: { trace: 0, debug: 0.1 }, doc: "The part to keep of a level, from 0 to 1." }),
-    by: arg.string({ default: "", doc: "Lines with the same value of this field stay or go together: json.trace_id." }),
+    level: arg.list({ of: arg.string(), default: ["labels.level", "labels.detected_level", "meta.level", "json.level", "logfmt.level"], doc: "Fields that may contain the level; the first one that a line has is used." }),
+    keep: arg.map({ of: arg.number(), default: { trace: 0, debug: 0.1 }, doc: "Share of the lines to keep per level, from 0 to 1." }),
+    by: arg.string({ default: "", doc: "Lines with the same value of this field, such as json.trace_id, are kept or dropped together." }),
   },
 
   logs(batch, ctx) {

@@ -1,10 +1,10 @@
--- Counts lines and what stands in them: metrics of logs, made where the logs are.
+-- Derives metrics from log lines.
 --
--- Each block `metric` is a counter, a gauge or a histogram of the lines that match:
--- their number, or a field of them. Series are sent every 15 seconds and end when
--- no line came for `idle`. The lines end here: send them to this component and to
--- loki.write side by side. Labels should have few values; 10,000 series are kept,
--- lines for more are counted by weir_script_custom_over_limit_total.
+-- Each block `metric` defines a counter, a gauge or a histogram of the lines that match:
+-- of their number, or of one of their fields. Series are sent every 15 seconds and end
+-- when no line has arrived for `idle`. The component does not forward the lines, so send
+-- them to this component and to loki.write. Use labels with few values: the limit is
+-- 10,000 series, and weir_script_custom_over_limit_total counts the lines beyond it.
 --
 --   logs.to_metrics "default" {
 --   	metric {
@@ -47,17 +47,17 @@ return weir.transform {
   sends = { "metrics" },
 
   args = {
-    idle = weir.arg.duration { default = "5m", doc = "How long a series goes on without a line." },
+    idle = weir.arg.duration { default = "5m", doc = "How long a series continues without a line." },
     metric = weir.arg.block { repeated = true, doc = "A metric.", fields = {
-      name    = weir.arg.string { doc = "Its name." },
-      type    = weir.arg.enum { values = { "counter", "gauge", "histogram" }, default = "counter", doc = "What it is. A gauge has the last value." },
-      help    = weir.arg.string { default = "", doc = "What it says." },
-      where   = weir.arg.string { default = "", doc = "A field that a line must have to count: json.status, logfmt.level, labels.app, meta.trace_id. It is the name of a field, not an expression; to choose lines by an expression ('weir help expr'), put an expr.filter before this block." },
-      match   = weir.arg.regexp { optional = true, doc = "What this field, or else the line, must match." },
-      value   = weir.arg.string { default = "", doc = "The field that is counted, set or observed; without it lines are counted." },
-      scale   = weir.arg.number { default = 1, doc = "What the value is multiplied by: 0.001 makes seconds of milliseconds." },
-      labels  = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels by name: fields of the line." },
-      buckets = weir.arg.list { of = weir.arg.number {}, default = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10 }, doc = "Upper bounds of a histogram, rising." },
+      name    = weir.arg.string { doc = "Name of the metric." },
+      type    = weir.arg.enum { values = { "counter", "gauge", "histogram" }, default = "counter", doc = "Type of the metric. A gauge has the last value." },
+      help    = weir.arg.string { default = "", doc = "Help text of the metric." },
+      where   = weir.arg.string { default = "", doc = "A field that a line must have to be counted: json.status, logfmt.level, labels.app, meta.trace_id. It is the name of a field, not an expression; to choose lines by an expression ('weir help expr'), put an expr.filter before this block." },
+      match   = weir.arg.regexp { optional = true, doc = "Pattern that this field, or without `where` the line, must match." },
+      value   = weir.arg.string { default = "", doc = "The field that is added, set or observed. Without it, lines are counted." },
+      scale   = weir.arg.number { default = 1, doc = "Factor for the value: 0.001 converts milliseconds to seconds." },
+      labels  = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels to set, with the fields of the line." },
+      buckets = weir.arg.list { of = weir.arg.number {}, default = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10 }, doc = "Upper bounds of a histogram, in ascending order." },
     } },
   },
 

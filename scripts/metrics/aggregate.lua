@@ -1,14 +1,14 @@
--- Adds up, counts and averages series over an interval, by labels.
+-- Aggregates series by labels over an interval: sum, minimum, maximum, average, count.
 --
--- Of every interval the last sample of each series counts. When the interval is
--- over, and `delay` after it, each group gives one sample for each function,
--- requests_inflight:sum, with the time of the interval's end. A series that ended
--- or did not come counts no more, and a group without series ends. Samples that
--- come later are dropped, which the log says once an hour.
+-- The last sample of each series in an interval is used. When the interval and `delay`
+-- are over, each group produces one sample per function, such as requests_inflight:sum,
+-- with the timestamp of the end of the interval. Series that have ended or have no
+-- sample in the interval do not count, and a group without series ends. Samples that
+-- arrive later are dropped; the log reports this once an hour.
 --
--- Sums of counters fall when one of them ends: put metrics.counter_to_rate before.
--- All sources of a block are aggregated together: give it series whose labels tell
--- them apart, such as instance. At most 20,000 series are kept in mind.
+-- The sum of counters decreases when one of them ends, so use metrics.counter_to_rate
+-- first. All sources of a block are aggregated together, so their series need a label
+-- that distinguishes them, such as instance. The limit is 20,000 series.
 --
 --   metrics.aggregate "default" {
 --   	match      = "^requests_inflight$"
@@ -103,21 +103,21 @@ end
 
 return weir.transform {
   args = {
-    match     = weir.arg.regexp { doc = "Names of the metrics to aggregate; others pass." },
+    match     = weir.arg.regexp { doc = "Pattern of the names of the metrics to aggregate; all other metrics pass." },
     by        = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Labels to group by." },
-    without   = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Instead of by: labels not to group by." },
-    functions = weir.arg.list { of = weir.arg.enum { values = { "sum", "min", "max", "avg", "count" } }, default = { "sum" }, doc = "What to give of each group." },
-    every     = weir.arg.duration { default = "1m", doc = "The interval: a multiple of five seconds." },
-    delay     = weir.arg.duration { default = "5s", doc = "How late samples may come; less than the interval." },
-    keep      = weir.arg.bool { default = false, doc = "Whether what is aggregated is sent on as well." },
+    without   = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Labels to aggregate away, as an alternative to by." },
+    functions = weir.arg.list { of = weir.arg.enum { values = { "sum", "min", "max", "avg", "count" } }, default = { "sum" }, doc = "Functions to compute for each group." },
+    every     = weir.arg.duration { default = "1m", doc = "The interval; a multiple of five seconds." },
+    delay     = weir.arg.duration { default = "5s", doc = "How late samples may arrive; must be less than the interval." },
+    keep      = weir.arg.bool { default = false, doc = "Whether to forward the aggregated samples as well." },
   },
 
   state = {
-    last   = weir.state.map { max = MOST, ttl = "1h", doc = "Values of each series in the last two intervals it came in." },
+    last   = weir.state.map { max = MOST, ttl = "1h", doc = "Values of each series in the last two intervals in which it had a sample." },
     groups = weir.state.map { max = MOST, ttl = "1h", doc = "Name and labels of each group." },
-    shown  = weir.state.set { max = MOST, doc = "Groups that the last interval had." },
-    done   = weir.state.counter { max = 1, doc = "The last interval that is over." },
-    said   = weir.state.set { max = 10, ttl = "1h", doc = "What the log says already." },
+    shown  = weir.state.set { max = MOST, doc = "Groups of the last interval." },
+    done   = weir.state.counter { max = 1, doc = "The last completed interval." },
+    said   = weir.state.set { max = 10, ttl = "1h", doc = "Problems that have been logged." },
   },
 
   setup = function(ctx)

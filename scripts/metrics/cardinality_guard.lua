@@ -1,14 +1,14 @@
--- Limits how many series each metric has.
+-- Limits the number of series per metric.
 --
--- The first `limit` series of a metric pass; what comes after them is dropped,
--- or, with `fold`, goes on with those labels set to `other`, added up. A series
--- has its place until it ends or has not come for an hour. Each metric that is
--- over its limit is said once an hour in the log; the samples that are dropped are
--- counted by weir_component_samples_dropped_total.
+-- The first `limit` series of a metric pass. Further series are dropped; with `fold`,
+-- these labels are set to `other` instead, and the resulting series are summed. A series
+-- counts until it ends or has had no sample for an hour. The log reports each metric over
+-- its limit once an hour, and weir_component_samples_dropped_total counts the dropped
+-- samples.
 --
--- At most 50,000 series are kept in mind; what comes after them is over the limit.
--- Fold labels that differ within a target: the label instance keeps the sums of
--- two targets apart.
+-- The limit for all metrics together is 50,000 series. Fold only labels that differ
+-- within a target, and keep labels such as instance, which separate the sums of
+-- different targets.
 --
 --   metrics.cardinality_guard "default" {
 --   	limit      = 500
@@ -65,18 +65,18 @@ end
 
 return weir.transform {
   args = {
-    limit  = weir.arg.int { default = 1000, doc = "How many series a metric may have." },
-    limits = weir.arg.map { of = weir.arg.int {}, default = {}, doc = "Other limits, by the name of the metric." },
+    limit  = weir.arg.int { default = 1000, doc = "Maximum number of series per metric." },
+    limits = weir.arg.map { of = weir.arg.int {}, default = {}, doc = "Limits for individual metrics, by name." },
     fold   = weir.arg.list {
       of = weir.arg.string {}, default = {},
-      doc = "Labels that become `other` in series over the limit. There may be as many folded series; what is still over is dropped.",
+      doc = "Labels to set to `other` in series over the limit. The limit applies to the folded series as well; series beyond it are dropped.",
     },
   },
 
   state = {
-    series = weir.state.set { max = MOST, ttl = "1h", doc = "Series that have a place: name, a zero byte, labels." },
-    count  = weir.state.counter { max = MOST, doc = "Series of each metric." },
-    said   = weir.state.set { max = 1000, ttl = "1h", on_full = "evict", doc = "Metrics that the log has as over their limit." },
+    series = weir.state.set { max = MOST, ttl = "1h", doc = "Series that pass: name, a zero byte, labels." },
+    count  = weir.state.counter { max = MOST, doc = "Number of series per metric." },
+    said   = weir.state.set { max = 1000, ttl = "1h", on_full = "evict", doc = "Metrics that have been logged as over their limit." },
   },
 
   metrics = function(batch, ctx)

@@ -1,9 +1,9 @@
--- Turns counters into gauges of their rate per second.
+-- Converts counters to gauges of their rate per second.
 --
--- It is for what cannot compute rates itself. The rate is that between two scrapes; a
--- counter that was reset counts from zero. requests_total becomes
--- requests_per_second. The first sample of a series has no rate, nor has one that
--- comes after more than ten minutes; a rate ends with its counter.
+-- Use it for receivers that cannot compute rates. The rate is computed between two
+-- scrapes; after a reset, the counter starts from zero. requests_total becomes
+-- requests_per_second. The first sample of a series, and a sample after a gap of more
+-- than ten minutes, produce no rate. A rate ends with its counter.
 --
 --   metrics.counter_to_rate "default" {
 --   	match      = "^(node_network|node_disk)_.*_total$"
@@ -24,14 +24,14 @@ local weir = require "weir"
 
 return weir.transform {
   args = {
-    match  = weir.arg.regexp { default = "_total$", doc = "Names of the counters." },
-    suffix = weir.arg.string { default = "_per_second", doc = "What the name gets instead of _total." },
-    keep   = weir.arg.bool { default = false, doc = "Whether the counters are sent on as well." },
+    match  = weir.arg.regexp { default = "_total$", doc = "Pattern of the names of the counters." },
+    suffix = weir.arg.string { default = "_per_second", doc = "Suffix that replaces _total in the name." },
+    keep   = weir.arg.bool { default = false, doc = "Whether to forward the counters as well." },
   },
 
   state = {
     last = weir.state.map { max = 100000, ttl = "10m", doc = "Value and time of the last sample of each series." },
-    said = weir.state.set { max = 1, ttl = "1h", doc = "Whether the log says that there are too many series." },
+    said = weir.state.set { max = 1, ttl = "1h", doc = "Whether too many series have been logged." },
   },
 
   metrics = function(batch, ctx)

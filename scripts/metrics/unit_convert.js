@@ -1,11 +1,11 @@
 /**
- * Converts metrics to base units, as Prometheus names them: seconds, bytes, ratios,
+ * Converts metrics to the base units of Prometheus: seconds, bytes, ratios and
  * degrees Celsius.
  *
- * request_duration_ms becomes request_duration_seconds, and its value a thousandth.
- * Names of counters (…_ms_total), histograms (…_ms_bucket with the label le, …_ms_sum)
- * and summaries are understood. What is in base units already, what has no unit in
- * its name and native histograms are left alone.
+ * request_duration_ms becomes request_duration_seconds, with its value divided by
+ * 1,000. Counters (…_ms_total), histograms (…_ms_bucket with the label le, …_ms_sum)
+ * and summaries are supported. Metrics in base units, metrics without a unit in their
+ * name, and native histograms are not changed.
  *
  *   metrics.unit_convert "default" {
  *   	ignore     = ["node_cpu_scaling_frequency_percent"]
@@ -92,7 +92,7 @@ function remembered(name) {
 
 export default defineTransform({
   args: {
-    ignore: arg.list({ of: arg.string(), default: [], doc: "Names of metrics that are left alone." }),
+    ignore: arg.list({ of: arg.string(), default: [], doc: "Names of metrics that are not converted." }),
   },
 
   metrics(batch, ctx) {

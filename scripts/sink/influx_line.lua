@@ -1,8 +1,8 @@
--- Sends metrics in InfluxDB's line protocol: to InfluxDB, Telegraf, QuestDB and others.
+-- Sends metrics in InfluxDB's line protocol to InfluxDB, Telegraf, QuestDB and similar.
 --
--- A metric is a measurement with the field `value`, its labels are tags and its time
--- is in milliseconds. What line protocol has no form for is left out: NaN,
--- infinities, native histograms and the ends of series. What could not be delivered
+-- A metric becomes a measurement with the field `value`; its labels become tags, and its
+-- timestamp is in milliseconds. Values that the line protocol cannot express are omitted:
+-- NaN, infinities, native histograms and staleness markers. Data that cannot be delivered
 -- stays in the journal and is sent again.
 --
 --   sink.influx_line "default" {
@@ -35,12 +35,12 @@ return weir.sink {
   batch = { max_records = 5000, max_bytes = "2MiB", max_wait = "1s" },
 
   args = {
-    url     = weir.arg.string { doc = "Where to write: …/api/v2/write, or …/write." },
-    query   = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Parameters: org and bucket, or db." },
-    token   = weir.arg.secret { optional = true, doc = "Sent as Authorization: Token." },
-    headers = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Further headers." },
-    tags    = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Tags of everything; a label of the same name wins." },
-    timeout = weir.arg.duration { default = "10s", doc = "How long to wait for an answer." },
+    url     = weir.arg.string { doc = "URL to write to: …/api/v2/write or …/write." },
+    query   = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Query parameters, such as org and bucket, or db." },
+    token   = weir.arg.secret { optional = true, doc = "Token, sent in the header Authorization." },
+    headers = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Additional headers of the request." },
+    tags    = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Tags to add to all metrics; a label of the same name has precedence." },
+    timeout = weir.arg.duration { default = "10s", doc = "Timeout of a request." },
   },
 
   send = function(batch, ctx)

@@ -1,14 +1,14 @@
 /**
- * Posts log lines to a Slack channel, for the few that somebody should read now.
+ * Posts log lines to a Slack channel, for the few lines that somebody should read now.
  *
- * Lines that come together become one message: those of a stream under the title,
- * as they came. There are at most `per_minute` messages; lines beyond that are not
- * posted but counted, and the next message says how many they were. What Slack does
- * not take is posted again, at the pace that it asks for.
+ * The lines of a batch become one message, grouped by stream under the title. At most
+ * `per_minute` messages are posted. Further lines are counted instead, and the next
+ * message contains their number. Messages that Slack does not accept are posted again,
+ * at the pace that Slack asks for.
  *
- * With a `token` (scope chat:write) messages go to `channel` by Slack's API. Without,
- * `url` is an incoming webhook, of Slack, Mattermost or Rocket.Chat; whoever knows
- * that may post, and it is shown on weir's page.
+ * With a `token` (scope chat:write), messages go to `channel` through Slack's API.
+ * Without a token, `url` is an incoming webhook of Slack, Mattermost or Rocket.Chat.
+ * Anyone who knows this URL can post, and weir's page shows it.
  *
  *   sink.slack "default" {
  *   	token   = sys.env("SLACK_TOKEN")
@@ -44,18 +44,18 @@ export default defineSink({
   batch: { maxRecords: 500, maxWait: "5s", inFlight: 1 },
 
   args: {
-    token: arg.secret({ optional: true, doc: "A token of the API." }),
-    channel: arg.string({ default: "", doc: "Where to post, with a token: #name or id." }),
-    url: arg.string({ default: API, doc: "What to call: the API, or an incoming webhook." }),
-    title: arg.string({ default: "{job}", doc: "The first line of a stream's lines; {name} stands for a label." }),
-    lines: arg.int({ default: 20, doc: "How many lines of a stream a message shows." }),
-    per_minute: arg.int({ default: 20, doc: "How many messages there may be in a minute." }),
-    timeout: arg.duration({ default: "10s", doc: "How long to wait for an answer." }),
+    token: arg.secret({ optional: true, doc: "Token of the API." }),
+    channel: arg.string({ default: "", doc: "Channel to post to with a token: #name or ID." }),
+    url: arg.string({ default: API, doc: "URL of the API or of an incoming webhook." }),
+    title: arg.string({ default: "{job}", doc: "Title above the lines of a stream; {name} is replaced by a label." }),
+    lines: arg.int({ default: 20, doc: "Maximum number of lines per stream in a message." }),
+    per_minute: arg.int({ default: 20, doc: "Maximum number of messages per minute." }),
+    timeout: arg.duration({ default: "10s", doc: "Timeout of a request." }),
   },
 
   state: {
-    posted: state.counter({ max: 10, ttl: "2m", doc: "Messages of a minute." }),
-    left: state.counter({ max: 1, scope: "persistent", doc: "Lines that were not posted." }),
+    posted: state.counter({ max: 10, ttl: "2m", doc: "Messages per minute." }),
+    left: state.counter({ max: 1, scope: "persistent", doc: "Number of lines that were not posted." }),
   },
 
   setup(ctx) {

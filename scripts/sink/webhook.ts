@@ -1,11 +1,11 @@
 /**
- * Calls a webhook when a metric crosses a bound, and again when it is back: small
- * alerts where there is no Alertmanager.
+ * Calls a webhook when a metric crosses a threshold and when it returns: simple alerts
+ * without an Alertmanager.
  *
- * Each block `rule` names metrics and a bound. For every series there is one call
- * when it has been beyond the bound for as long as `for` says, one every `repeat`
- * while it stays there, and one when it is back or ends. Calls have the form of
- * Alertmanager's webhook; those that fail are made again, in order.
+ * Each block `rule` selects metrics and sets a threshold. For each series, the webhook
+ * is called when the series has been beyond the threshold for the time in `for`, then
+ * every `repeat`, and once more when the series returns or ends. Calls have the format
+ * of Alertmanager's webhook; failed calls are repeated in order.
  *
  *   sink.webhook "default" {
  *   	url = "https://chat.internal/hooks/ops"
@@ -57,28 +57,28 @@ export default defineSink({
   batch: { maxRecords: 5000, maxWait: "1s" },
 
   args: {
-    url: arg.string({ doc: "What to call, by POST." }),
-    headers: arg.map({ of: arg.string(), default: {}, doc: "Headers of the call." }),
-    token: arg.secret({ optional: true, doc: "Sent as Authorization: Bearer." }),
-    timeout: arg.duration({ default: "10s", doc: "How long to wait for an answer." }),
-    repeat: arg.duration({ default: "4h", doc: "How often to call for what goes on." }),
+    url: arg.string({ doc: "URL to send a POST request to." }),
+    headers: arg.map({ of: arg.string(), default: {}, doc: "Headers of the request." }),
+    token: arg.secret({ optional: true, doc: "Bearer token, sent in the header Authorization." }),
+    timeout: arg.duration({ default: "10s", doc: "Timeout of a request." }),
+    repeat: arg.duration({ default: "4h", doc: "Interval between two calls for a series that stays beyond the threshold." }),
     rule: arg.block({
       repeated: true,
-      doc: "A bound.",
+      doc: "A threshold.",
       fields: {
-        name: arg.string({ doc: "Its name: the label alertname." }),
-        metric: arg.regexp({ doc: "The metrics it is about." }),
-        above: arg.number({ optional: true, doc: "Values above this are beyond." }),
-        below: arg.number({ optional: true, doc: "Values below this are beyond." }),
-        for: arg.duration({ default: "0s", doc: "How long they must be." }),
-        labels: arg.map({ of: arg.string(), default: {}, doc: "Further labels of the call." }),
-        summary: arg.string({ default: "", doc: "What to say. {name} stands for a label, {value} for the value." }),
+        name: arg.string({ doc: "Name of the rule, sent as the label alertname." }),
+        metric: arg.regexp({ doc: "Pattern of the names of the metrics." }),
+        above: arg.number({ optional: true, doc: "Upper threshold." }),
+        below: arg.number({ optional: true, doc: "Lower threshold." }),
+        for: arg.duration({ default: "0s", doc: "How long a series must be beyond the threshold." }),
+        labels: arg.map({ of: arg.string(), default: {}, doc: "Labels to add to the alert." }),
+        summary: arg.string({ default: "", doc: "Summary of the alert. {name} is replaced by a label, {value} by the value." }),
       },
     }),
   },
 
   state: {
-    known: state.map({ max: 50000, scope: "persistent", doc: "Series that are beyond a bound: since when, and when that was said last." }),
+    known: state.map({ max: 50000, scope: "persistent", doc: "Series beyond a threshold: since when, and the time of the last call." }),
   },
 
   async send(batch, ctx) {

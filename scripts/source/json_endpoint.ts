@@ -1,9 +1,9 @@
 /**
- * Polls a JSON API and makes metrics of what is in its answers.
+ * Polls a JSON API and converts its responses to metrics.
  *
- * Each block `metric` names a value by its path in the answer, or with `each` a list
- * (or an object) of which every element gives a sample. Numbers, booleans and texts
- * with a number in them are values; what is missing gives no sample.
+ * Each block `metric` selects a value by its path in the response, or, with `each`, a
+ * list or an object whose elements each produce a sample. Numbers, booleans and strings
+ * that contain a number are values. A missing value produces no sample.
  *
  *   source.json_endpoint "default" {
  *   	url        = "https://queue.internal/api/overview"
@@ -30,8 +30,8 @@
  *   	}
  *   }
  *
- * How it went is told with the label url: json_endpoint_success (1 when the answer
- * had status 200 and was understood) and json_endpoint_duration_seconds.
+ * Two metrics with the label url describe each request: json_endpoint_success (1 if
+ * the response had status 200 and was valid) and json_endpoint_duration_seconds.
  */
 import { arg, defineSource } from "weir";
 
@@ -69,21 +69,21 @@ export default defineSource({
   needs: { http: true },
 
   args: {
-    url: arg.string({ doc: "What to ask." }),
+    url: arg.string({ doc: "URL of the API." }),
     headers: arg.map({ of: arg.string(), default: {}, doc: "Headers of the request." }),
-    token: arg.secret({ optional: true, doc: "Sent as Authorization: Bearer." }),
-    timeout: arg.duration({ default: "10s", doc: "How long to wait for an answer. script.limits.wait, 10s by default, bounds it as well." }),
-    labels: arg.map({ of: arg.string(), default: {}, doc: "Further labels of all metrics." }),
+    token: arg.secret({ optional: true, doc: "Bearer token, sent in the header Authorization." }),
+    timeout: arg.duration({ default: "10s", doc: "Timeout of a request. It cannot exceed script.limits.wait, which is 10s by default." }),
+    labels: arg.map({ of: arg.string(), default: {}, doc: "Labels to add to all metrics." }),
     metric: arg.block({
       repeated: true,
       doc: "A metric.",
       fields: {
-        name: arg.string({ doc: "Its name." }),
-        type: arg.enum({ values: ["gauge", "counter"], default: "gauge", doc: "Its type." }),
-        help: arg.string({ default: "", doc: "Its help text." }),
-        each: arg.string({ optional: true, doc: "Path of a list or object, of which every element gives a sample." }),
-        path: arg.string({ default: "", doc: "Path of the value, in the answer or in the element." }),
-        labels: arg.map({ of: arg.string(), default: {}, doc: "Labels, by the paths of their values in the answer or in the element. $key is the key of the element." }),
+        name: arg.string({ doc: "Name of the metric." }),
+        type: arg.enum({ values: ["gauge", "counter"], default: "gauge", doc: "Type of the metric." }),
+        help: arg.string({ default: "", doc: "Help text of the metric." }),
+        each: arg.string({ optional: true, doc: "Path of a list or an object whose elements each produce a sample." }),
+        path: arg.string({ default: "", doc: "Path of the value in the response or in the element." }),
+        labels: arg.map({ of: arg.string(), default: {}, doc: "Labels, with the paths of their values in the response or in the element. $key is the key of the element." }),
       },
     }),
   },

@@ -1,14 +1,14 @@
 -- Runs a program every interval and sends the metrics that it prints.
 --
 -- The program prints the Prometheus text format, as for node_exporter's textfile
--- collector, or with `format = "nagios"` one line of a Nagios plugin, of which the
--- performance data become metrics. What it does is told as well:
+-- collector. With `format = "nagios"`, it prints one line as a Nagios plugin does, and
+-- the performance data become metrics. These metrics describe each run:
 --
 --   script_success             1 when it ended with code 0 and what it printed was understood
 --   script_exit_code           what it ended with
 --   script_duration_seconds    how long it ran
 --
--- All get the label script, the name of the program unless `name` says otherwise.
+-- All metrics have the label script, which is `name` or, by default, the name of the program.
 --
 --   source.script_exporter "default" {
 --   	command    = "/usr/local/bin/raid_status"
@@ -62,12 +62,12 @@ return weir.source {
   needs = { exec = true },
 
   args = {
-    command   = weir.arg.string { doc = "The program, by its absolute path or a name that script.allow.exec has." },
-    arguments = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Its arguments, each as it is: there is no shell." },
-    timeout   = weir.arg.duration { default = "10s", doc = "When it is killed. script.limits.wait, 10s by default, bounds it as well." },
-    format    = weir.arg.enum { values = { "prometheus", "nagios" }, default = "prometheus", doc = "What it prints." },
+    command   = weir.arg.string { doc = "Absolute path of the program, or a name that script.allow.exec contains." },
+    arguments = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Arguments of the program. They are passed unchanged, without a shell." },
+    timeout   = weir.arg.duration { default = "10s", doc = "Time after which the program is killed. It cannot exceed script.limits.wait, which is 10s by default." },
+    format    = weir.arg.enum { values = { "prometheus", "nagios" }, default = "prometheus", doc = "Format of the output." },
     name      = weir.arg.string { optional = true, doc = "The value of the label script." },
-    labels    = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Further labels of all metrics." },
+    labels    = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels to add to all metrics." },
   },
 
   poll = function(ctx)

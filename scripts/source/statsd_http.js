@@ -1,12 +1,12 @@
 /**
- * Takes StatsD metrics over HTTP: for browsers, functions and jobs that cannot be
+ * Receives StatsD metrics over HTTP, for browsers, functions and jobs that cannot be
  * scraped.
  *
- * POST /metrics takes lines such as page_views:1|c|#path:/home, with the types c
- * (counter), g (gauge, +1 and -1 change it), ms, h and d (a summary: count and sum)
- * and s (a set: how many distinct values), a sample rate (|@0.1) and tags (|#a:b,c:d).
- * They are added up, kept over restarts, and sent every interval. A series that was
- * not heard of for an hour ends.
+ * POST /metrics accepts lines such as page_views:1|c|#path:/home with the types c
+ * (counter), g (gauge; +1 and -1 change it), ms, h and d (summary: count and sum) and
+ * s (set: number of distinct values), a sample rate (|@0.1) and tags (|#a:b,c:d).
+ * Values are aggregated, survive restarts, and are sent every interval. A series ends
+ * after an hour without a value.
  *
  *   source.statsd_http "default" {
  *   	interval   = "15s"
@@ -18,7 +18,7 @@
  *   	}
  *   }
  *
- * Without `listen` it is served below /api/v0/component/source.statsd_http.default/
+ * Without `listen`, the route is below /api/v0/component/source.statsd_http.default/
  * at weir's own address.
  *
  * https://github.com/statsd/statsd/blob/master/docs/metric_types.md
@@ -54,13 +54,13 @@ export default defineSource({
   interval: "15s",
 
   args: {
-    labels: arg.map({ of: arg.string(), default: {}, doc: "Labels of everything; a tag of the same name wins." }),
+    labels: arg.map({ of: arg.string(), default: {}, doc: "Labels to add to all metrics; a tag of the same name has precedence." }),
   },
 
   state: {
     counters: state.counter({ max: 20000, ttl: "1h", scope: "persistent", doc: "Counters, and counts and sums of summaries." }),
     gauges: state.map({ max: 20000, ttl: "1h", scope: "persistent", doc: "Gauges." }),
-    sets: state.set({ max: 100000, ttl: "1h", doc: "Values of sets, each behind its series." }),
+    sets: state.set({ max: 100000, ttl: "1h", doc: "Values of sets, each after its series." }),
   },
 
   http: {
