@@ -1,17 +1,17 @@
 package api
 
-// What the table cannot say: types that depend on others. Everything here is
-// about an entry of the table, which a test holds; an entry that is not here
-// is written from what the table says of it.
+// Types that the table cannot express because they depend on other types. Each refers
+// to an entry of the table, which a test checks. Entries that are not here are generated
+// from the table alone.
 
-// tsPrelude is at the head of the module weir.
+// tsPrelude is the beginning of the module weir.
 const tsPrelude = `
 const kind: unique symbol;
 
-/** What a label may be set to; numbers and booleans become text, undefined removes it. */
+/** Values of labels. Numbers and booleans become text; undefined removes the label. */
 export type LabelValues = { [name: string]: string | number | boolean | null | undefined };
 
-/** A type of the namespace arg. V is what the script gets, C what the config has. */
+/** A type of the namespace arg. V is the value in the script, C the value in the config. */
 export interface Argument<out V = any, out C = V> {
   readonly [kind]: [V, C];
 }
@@ -19,67 +19,67 @@ export interface Argument<out V = any, out C = V> {
 /** The arguments of a component, by name. */
 export type Arguments = { [name: string]: Argument };
 
-/** What ctx.args has: the values of arguments. */
+/** The type of ctx.args: the values of the arguments. */
 export type ArgumentsOf<A> = 0 extends 1 & A ? any : { readonly [K in keyof A]: A[K] extends Argument<infer V, any> ? V : never };
 
-/** What ctx.export takes. */
+/** The parameter of ctx.export. */
 export type Exported<X> = 0 extends 1 & X ? any : { readonly [K in keyof X]?: X[K] extends Argument<infer V, infer C> ? V | C : never };
 
 /** The state of a component, by name. */
 export type States = { [name: string]: State<any> };
 
-/** What ctx.state has. */
+/** The type of ctx.state. */
 export type StatesOf<S> = 0 extends 1 & S ? any : { readonly [K in keyof S]: S[K] extends State<infer T> ? T : never };
 
 /**
- * What is known of a definition: Context<{ args: typeof args; state: typeof state }> is ctx with the arguments and the
- * state that these constants declare, for a function outside of the definition.
+ * The declared parts of a definition. For a function outside the definition, Context<{ args: typeof args; state: typeof
+ * state }> is the type of ctx with the arguments and the state that these constants declare.
  */
 export type Shape = { args?: Arguments; state?: States; outputs?: readonly string[]; needs?: Needs; exports?: Arguments };
 
-/** ctx: what a hook has beside its data. Without a shape it has everything, and of args and state anything. */
+/** The type of ctx, the context of a hook. Without a shape, it has all members, and args and state have any type. */
 export type Context<D extends Shape = any> = ContextBase<D> &
   (0 extends 1 & D ? Outside & { readonly http: ContextHttp; readonly env: { readonly [name: string]: string | undefined } } : Granted<D>);
 
-/** What ctx has because needs says so. */
+/** The members that ctx has because the definition needs them. */
 type Granted<D> = (D extends { needs: { http: true | readonly string[] } } ? { readonly http: ContextHttp } : {}) &
   (D extends { needs: { read: true | readonly string[] } } ? Pick<Outside, "read"> : {}) &
   (D extends { needs: { exec: true | readonly string[] } } ? Pick<Outside, "exec"> : {}) &
   (D extends { needs: { env: infer E extends readonly string[] } } ? { readonly env: { readonly [K in E[number]]: string | undefined } } : {});
 
-/** A secret: it prints as <secret>, and only functions of ctx that take one can use it. */
+/** A secret. It is printed as <secret>, and only functions of ctx that accept secrets can use it. */
 export interface Secret {
   readonly [kind]: "secret";
   toString(): "<secret>";
 }
 
-/** What a hook http answers: nothing, a text, a status, or all of it. */
+/** The response of an http hook: nothing, a body, a status, or an object with all of them. */
 export type Answer = void | undefined | string | number | { status?: number; headers?: { [name: string]: string }; body?: string; json?: any };
 
-/** What a sink is sent: a batch of a signal that it accepts. */
+/** The input of a sink: a batch of a signal that it accepts. */
 export type Accepted<C extends readonly string[]> = C[number] extends "logs" ? LogBatch : C[number] extends "metrics" ? Batch : Batch | LogBatch;
 
 type Waiting = void | Promise<void>;
 
-/** A function that is called by the host while it looks on: it cannot be async. */
+/** The result of a function that the host calls synchronously, so it cannot be async. */
 type Sync<R> = R extends PromiseLike<any> ? "this function cannot be async" : R;
 
-/** Values of fields of a metric record, in their order. */
+/** Values of fields of a metric record, in order. */
 export type MetricFields<F extends readonly string[]> = { -readonly [I in keyof F]: MetricField<F[I]> };
 export type MetricField<F> = F extends "value" | "time" ? number : F extends "stale" ? boolean : F extends "name" | "type" ? string : string | undefined;
 
-/** Values of fields of a log record, in their order. */
+/** Values of fields of a log record, in order. */
 export type LogFields<F extends readonly string[]> = { -readonly [I in keyof F]: LogField<F[I]> };
 export type LogField<F> = F extends "time" ? number : F extends "line" | "ts" ? string : F extends ` + "`json.${string}`" + ` ? any : string | undefined;
 `
 
-// tsReplies is at the head of the module weir/test.
+// tsReplies is the beginning of the module weir/test.
 const tsReplies = `
-/** What a mock answers: all of it, its text, a list for one call after the other, or a function that makes it. */
+/** The response of a mock: an object, a text, a list with one response per call, or a function that returns a response. */
 export type Reply = string | { [key: string]: any } | readonly Reply[] | ((...asked: any[]) => any);
 `
 
-// tsData are imported files of data that are not JSON.
+// tsData declares imported data files in formats other than JSON.
 const tsData = `
 declare module "*.yaml" {
   const data: any;
@@ -102,7 +102,7 @@ var tsGenerics = map[string]string{
 	"StateQueue":    "<V = any>",
 }
 
-// tsMembers are members that no entry of the table stands for.
+// tsMembers are members without an entry in the table.
 var tsMembers = map[string]string{
 	"Labels":     "[name: string]: string | undefined;",
 	"Metadata":   "[name: string]: string | undefined;",

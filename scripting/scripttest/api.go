@@ -25,7 +25,7 @@ func (s *session) api() *scripting.TestAPI {
 			Doc:  "Components under test.",
 			Funcs: append([]scripting.Function{{
 				Name: "component",
-				Doc: "Builds a component as its block would. file is the script's, counted from the folder of the test, or a block name. " +
+				Doc: "Builds a component as its block in a config would. file is the path of the script, relative to the folder of the test, or a block name. " +
 					"args are the attributes of the block, and its blocks, such as script; one that may be repeated is a list. They are checked as in a config. " +
 					"A component made in a test ends with it, one made outside lives for the whole file.",
 				Params: []scripting.Param{{Name: "file", Kind: scripting.KindString}, {Name: "args", Kind: scripting.KindAny, Optional: true}},
@@ -87,13 +87,13 @@ func (s *session) componentType() *scripting.ObjectType {
 	if s.componentKind != nil {
 		return s.componentKind
 	}
-	text := scripting.Param{Name: "text", Kind: scripting.KindString, Doc: "Metrics in text form, as a scrape has them."}
+	text := scripting.Param{Name: "text", Kind: scripting.KindString, Doc: "Metrics in the text format of a scrape."}
 	t := &scripting.ObjectType{
-		Name: "component", Doc: "A component under test. Its clock stands still, at first at 2025-01-01T00:00:00Z.", New: "component",
+		Name: "component", Doc: "A component under test. Its clock stands still and begins at 2025-01-01T00:00:00Z.", New: "component",
 		String: func(data any) string { return data.(*testNode).name },
 	}
 	t.Methods = []scripting.Function{
-		{Name: "metrics", Doc: "Sends one batch and returns what comes out of it. An error in the script fails the test.",
+		{Name: "metrics", Doc: "Sends one batch and returns the output. An error in the script fails the test.",
 			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, err := s.send(a[0].(*testNode), a[1].(string))
@@ -105,7 +105,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "logs", Doc: "Sends one batch of log lines and returns what comes out of it. An error in the script fails the test.",
+		{Name: "logs", Doc: "Sends one batch of log lines and returns the output. An error in the script fails the test.",
 			Params: []scripting.Param{{Name: "text", Kind: scripting.KindString, Doc: `Lines in text form: {app="api"} the line.`}}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)
@@ -121,7 +121,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "failing", Doc: "As metrics and logs, for a batch that the script is to fail on: what comes out depends on script.on_error, and errors() of it are the messages.",
+		{Name: "failing", Doc: "Like metrics and logs, for a batch on which the script must fail. The output depends on script.on_error; its errors() returns the messages.",
 			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, err := s.send(a[0].(*testNode), a[1].(string))
@@ -133,7 +133,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "unchanged", Doc: "Sends one batch, of samples or of log lines, and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
+		{Name: "unchanged", Doc: "Sends one batch of samples or log lines and fails unless the output contains exactly these records, unchanged: values bit for bit, times, exemplars and metadata. Only labels may be added.",
 			Params: []scripting.Param{text},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				if n := a[0].(*testNode); n.sends == 0 {
@@ -186,7 +186,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return c.StateOf(a[1].(string))
 			}},
-		{Name: "reload", Doc: "Does what a save of the script does: a new instance takes over, with new VMs and the state of the old one.",
+		{Name: "reload", Doc: "Reloads the component as if the script had been saved: a new instance with new VMs takes over the state of the old one.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
@@ -196,7 +196,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				err := n.reload(s.ctx)
 				return nil, cmp.Or(s.mocks.takeDenied(), err, n.failure())
 			}},
-		{Name: "stop", Doc: "Ends the component, which runs teardown. Open blocks end automatically.",
+		{Name: "stop", Doc: "Stops the component, which runs teardown. Open blocks are stopped automatically.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
@@ -206,9 +206,9 @@ func (s *session) componentType() *scripting.ObjectType {
 				n.stop()
 				return nil, n.failure()
 			}},
-		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
+		{Name: "now", Doc: "The time of the clock in Unix ms. Samples without a timestamp get this time.", Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*testNode).now(), nil }},
-		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "logged", Doc: "The lines that the script has logged with ctx.log since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return stringList(a[0].(*testNode).log.takeOutput().lines), nil
 			}},
@@ -281,15 +281,15 @@ const maxAdvance = 366 * 24 * time.Hour
 
 // batchType is what a component made of a batch.
 var batchType = &scripting.ObjectType{
-	Name: "batch", Doc: "The output of a component. #out is the number of records and out[i] is one of them, as records() gives it.",
+	Name: "batch", Doc: "The output of a component. #out is the number of records, and out[i] is one of them, as returned by records().",
 	New:    "component",
 	String: func(data any) string { return data.(*output).text() },
 	Len:    func(data any) int { return data.(*output).len() },
 	Index:  func(data any, i int) scripting.Value { return data.(*output).record(i) },
 	Methods: []scripting.Function{
-		{Name: "text", Doc: "All of it in text form, without the times that are the clock's.", Result: scripting.Result{Kind: scripting.KindString},
+		{Name: "text", Doc: "All records in the text format, without timestamps that equal the clock.", Result: scripting.Result{Kind: scripting.KindString},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*output).text(), nil }},
-		{Name: "records", Doc: "An iterator over the records: tables with name, type, help, labels, value, time and stale; histogram is a native one in text form. Of log lines: line, labels, metadata, time and ts.",
+		{Name: "records", Doc: "An iterator over the records, which are tables: of samples with name, type, help, labels, value, time and stale, and with histogram for a native histogram in the text format; of log lines with line, labels, metadata, time and ts.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, i := a[0].(*output), -1
 				return scripting.Sequence(func() (scripting.Value, bool) {
@@ -299,18 +299,18 @@ var batchType = &scripting.ObjectType{
 					return out.record(i), true
 				}), nil
 			}},
-		{Name: "value", Doc: `The value of a series such as up{job="api"}; nil when it is not there.`,
+		{Name: "value", Doc: `The value of a series such as up{job="api"}; nil if it does not exist.`,
 			Params: []scripting.Param{{Name: "series", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindNumber, Optional: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return value(a[0].(*output), a[1].(string)) }},
-		{Name: "series", Doc: "The series in text form, sorted, each once.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "series", Doc: "The series in the text format, sorted and without duplicates.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return a[0].(*output).distinct((*batch.Series).String), nil
 			}},
-		{Name: "names", Doc: "The names of the metrics, sorted, each once.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "names", Doc: "The names of the metrics, sorted and without duplicates.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return a[0].(*output).distinct((*batch.Series).Name), nil
 			}},
-		{Name: "label_values", Doc: "The values of a label, sorted, each once.",
+		{Name: "label_values", Doc: "The values of a label, sorted and without duplicates.",
 			Params: []scripting.Param{{Name: "label", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return a[0].(*output).distinct(func(s *batch.Series) string { return s.Label(a[1].(string)) }), nil
@@ -328,7 +328,7 @@ var batchType = &scripting.ObjectType{
 				}
 				return int64(total), nil
 			}},
-		{Name: "errors", Doc: "The messages of the errors in the script, with their places.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "errors", Doc: "The messages of the errors in the script, with their positions.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				var msgs []string
 				for _, e := range a[0].(*output).errors {

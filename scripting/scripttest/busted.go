@@ -13,7 +13,7 @@ func (s *session) busted(api *scripting.TestAPI) {
 	api.Globals = []scripting.Function{
 		s.describeFunc("describe", "Groups the tests that fn declares. Groups may be nested.", fnParam, runs),
 		s.itFunc("it", "Declares a test. Without fn it is pending.", fnOptional, runs),
-		{Name: "pending", Doc: "Declares a test that is not run, or in a test, ends it as pending.",
+		{Name: "pending", Doc: "Declares a test that is not run. In a test, ends the test as pending.",
 			Params: []scripting.Param{nameParam, fnOptional},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				if s.running {
@@ -61,7 +61,7 @@ func (s *session) afterEach() scripting.Function {
 }
 
 func (s *session) benchFunc() scripting.Function {
-	return scripting.Function{Name: "bench", Doc: "Declares a benchmark for --bench: of a component and the text of a batch, or a function that returns it, which is sent again and again; or of a function, what, that is called again and again.",
+	return scripting.Function{Name: "bench", Doc: "Declares a benchmark for --bench. It repeatedly sends a batch to a component, given as text or as a function that returns text; or it repeatedly calls a function, what.",
 		Params: []scripting.Param{nameParam, {Name: "what", Kind: scripting.KindAny}, {Name: "text", Kind: scripting.KindAny, Optional: true}},
 		Fn:     func(a []scripting.Value) (scripting.Value, error) { return nil, s.declareBench(a) }}
 }

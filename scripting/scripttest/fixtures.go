@@ -6,13 +6,13 @@ import "github.com/weir-run/weir/scripting"
 func fixtures() *scripting.Module {
 	return &scripting.Module{
 		Name: "fixtures",
-		Doc:  "Batches in text form, with what is easily forgotten.",
+		Doc:  "Batches in the text format with cases that are easily forgotten.",
 		Consts: []scripting.Const{
 			{Name: "every_metric_kind", Doc: "One family of each kind, with exemplars and start timestamps.", Value: everyMetricKind},
-			{Name: "native_histograms", Doc: "Native histograms: integer, float, custom buckets, the end of one.", Value: nativeHistograms},
-			{Name: "special_values", Doc: "Staleness markers, NaNs with and without a payload, infinities, zeros, the largest and smallest.", Value: specialValues},
-			{Name: "logs", Doc: "Log lines: JSON, logfmt, plain and empty ones, with metadata, nanoseconds, bytes that are no text.", Value: someLogs},
-			{Name: "odd_names", Doc: "Names and labels that are not plain, escapes, Unicode, a sample without a name.", Value: oddNames},
+			{Name: "native_histograms", Doc: "Native histograms: integer, float, with custom buckets, and a staleness marker.", Value: nativeHistograms},
+			{Name: "special_values", Doc: "Staleness markers, NaNs with and without a payload, infinities, zeros, the largest and smallest values.", Value: specialValues},
+			{Name: "logs", Doc: "Log lines: JSON, logfmt, plain and empty ones, with metadata, nanoseconds and invalid UTF-8.", Value: someLogs},
+			{Name: "odd_names", Doc: "Unusual names and labels, escapes, Unicode, and a sample without a name.", Value: oddNames},
 		},
 	}
 }

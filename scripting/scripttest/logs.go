@@ -216,7 +216,7 @@ func logRecord(b *batch.Logs, i int) scripting.Value {
 
 // logMethods are methods of what came out that are about lines.
 var logMethods = []scripting.Function{
-	{Name: "lines", Doc: "The log lines, in their order, without labels and times.", Result: scripting.Result{Kind: scripting.KindList},
+	{Name: "lines", Doc: "The log lines in order, without labels and timestamps.", Result: scripting.Result{Kind: scripting.KindList},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			var lines []string
 			for _, b := range a[0].(*output).logs {
@@ -224,7 +224,7 @@ var logMethods = []scripting.Function{
 			}
 			return stringList(lines), nil
 		}},
-	{Name: "streams", Doc: "The streams of the log lines in text form, sorted, each once.", Result: scripting.Result{Kind: scripting.KindList},
+	{Name: "streams", Doc: "The streams of the log lines in the text format, sorted and without duplicates.", Result: scripting.Result{Kind: scripting.KindList},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			var all []string
 			for _, b := range a[0].(*output).logs {

@@ -19,7 +19,7 @@ func API(words scripting.TestWords) *scripting.TestAPI {
 	}
 	for _, a := range assertions {
 		params := append(slices.Clone(a.params), scripting.Param{
-			Name: "message", Kind: scripting.KindAny, Optional: true, Doc: "What to say when it does not hold.",
+			Name: "message", Kind: scripting.KindAny, Optional: true, Doc: "Message to print if the assertion fails.",
 		})
 		api.Assertions = append(api.Assertions, scripting.Function{Name: a.name, Doc: a.doc, Params: params})
 	}

@@ -379,9 +379,9 @@ func allStrings(env *scripting.Map) error {
 
 // mocksType is what weir.test.http and its like return.
 var mocksType = &scripting.ObjectType{
-	Name: "mock", Doc: "Mocks of the outside world.", New: "http",
+	Name: "mock", Doc: "Mocks of external resources.", New: "http",
 	Methods: []scripting.Function{
-		{Name: "calls", Doc: "The requests of the test so far: tables with method, url, headers and body.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "calls", Doc: "The requests that the test has made so far, as tables with method, url, headers and body.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				m := a[0].(*mocks)
 				m.mu.Lock()

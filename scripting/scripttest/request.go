@@ -22,16 +22,16 @@ const clientAddress = "192.0.2.1"
 // requestMethod is t:request.
 func (s *session) requestMethod() scripting.Function {
 	return scripting.Function{
-		Name: "request", Doc: "Sends a request to the routes of a source (http), and returns what it answers. An error in the script fails the test.",
+		Name: "request", Doc: "Sends a request to the routes of a source (http) and returns the response. An error in the script fails the test.",
 		Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "The request.", Fields: []scripting.Param{
-			{Name: "method", Kind: scripting.KindString, Optional: true, Doc: "GET, or POST when there is a body."},
-			{Name: "path", Kind: scripting.KindString, Doc: "The path, with the query: /hook?team=a."},
+			{Name: "method", Kind: scripting.KindString, Optional: true, Doc: "The method; by default GET, or POST if there is a body."},
+			{Name: "path", Kind: scripting.KindString, Doc: "The path with the query, such as /hook?team=a."},
 			{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "Headers by name."},
 			{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body."},
 			{Name: "json", Kind: scripting.KindAny, Optional: true, Doc: "A value to send as a JSON body."},
-			{Name: "remote_address", Kind: scripting.KindString, Optional: true, Doc: "Who asks; " + clientAddress + " by default."},
+			{Name: "remote_address", Kind: scripting.KindString, Optional: true, Doc: "Address of the client; " + clientAddress + " by default."},
 		}}},
-		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The answer."},
+		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The response."},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			n := a[0].(*testNode)
 			if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
@@ -66,8 +66,8 @@ type answered struct {
 var answerType = &scripting.ObjectType{
 	Name: "answer", Doc: "The response of a source to a request.",
 	Fields: []scripting.Param{
-		{Name: "status", Kind: scripting.KindInt, Doc: "The status: 200."},
-		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by their names in lower case."},
+		{Name: "status", Kind: scripting.KindInt, Doc: "The status code, such as 200."},
+		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers, by name in lower case."},
 		{Name: "body", Kind: scripting.KindString, Doc: "The body."},
 		{Name: "sent", Kind: scripting.KindObject, Type: batchType, Doc: "The records that the hook emitted and that were accepted before the response."},
 	},

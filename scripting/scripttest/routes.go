@@ -66,8 +66,8 @@ func (r routed) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 // routedMethod is the method of what came out that tells what went to an
 // output.
 var routedMethod = scripting.Function{
-	Name: "routed", Doc: "What ctx.route sent to an output, as what came out.",
-	Params: []scripting.Param{{Name: "output", Kind: scripting.KindString, Doc: "Its name."}},
+	Name: "routed", Doc: "The records that ctx.route sent to an output, in the form of the output of a component.",
+	Params: []scripting.Param{{Name: "output", Kind: scripting.KindString, Doc: "Name of the output."}},
 	Result: scripting.Result{Kind: scripting.KindObject},
 	Fn: func(a []scripting.Value) (scripting.Value, error) {
 		o := a[0].(*output)

@@ -166,7 +166,7 @@ func (n *testNode) drain(ctx context.Context) (*output, error) {
 
 func (s *session) drainMethod() scripting.Function {
 	return scripting.Function{
-		Name: "drain", Doc: "Sends what waits in a sink to be sent again, whether it is due or not, as when weir stops. An error in the script fails the test.",
+		Name: "drain", Doc: "Sends the records of a sink that wait for a retry at once, due or not, as when weir stops. An error in the script fails the test.",
 		Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			n := a[0].(*testNode)
@@ -182,14 +182,14 @@ func (s *session) drainMethod() scripting.Function {
 // records, of a sink.
 var outcomeMethod = scripting.Function{
 	Name: "outcome",
-	Doc: "What became of the records in a sink: how many were delivered, how many wait to be sent again (ctx.retry, or an error with on_error = \"hold\") " +
-		"and in how many seconds, how many were lost by reason, and why. While records wait, what is sent after them waits behind them, as in a journal. What was sent is in calls() of the mocks.",
+	Doc: "The outcome for the records sent to a sink: how many were delivered, how many wait for a retry (ctx.retry, or an error with on_error = \"hold\") " +
+		"and after how many seconds, how many were lost, by reason, and why. While records wait, records that are sent later wait behind them, as in a journal. calls() of the mocks returns the requests.",
 	Result: scripting.Result{Kind: scripting.KindMap, Fields: []scripting.Param{
-		{Name: "delivered", Kind: scripting.KindInt, Doc: "Records that were delivered."},
-		{Name: "waiting", Kind: scripting.KindInt, Doc: "Records that wait."},
-		{Name: "after", Kind: scripting.KindNumber, Optional: true, Doc: "Seconds until they are sent again."},
-		{Name: "lost", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindInt}, Doc: "Records that are lost: rejected, script (dropped), script_error, quarantine."},
-		{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "Why not all was delivered."},
+		{Name: "delivered", Kind: scripting.KindInt, Doc: "Number of delivered records."},
+		{Name: "waiting", Kind: scripting.KindInt, Doc: "Number of records that wait for a retry."},
+		{Name: "after", Kind: scripting.KindNumber, Optional: true, Doc: "Seconds until the retry."},
+		{Name: "lost", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindInt}, Doc: "Number of records that will not be delivered, by reason: rejected, script (dropped), script_error, quarantine."},
+		{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "Why some records were not delivered."},
 	}},
 	Fn: func(a []scripting.Value) (scripting.Value, error) {
 		d := a[0].(*output).delivery

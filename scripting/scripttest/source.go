@@ -116,7 +116,7 @@ func (s *session) ready(n *testNode) error { return cmp.Or(s.usable(n), s.chaos.
 // sourceMethods are those of a source under test.
 func (s *session) sourceMethods() []scripting.Function {
 	return []scripting.Function{
-		{Name: "poll", Doc: "Polls a source once and returns what comes out of it. It is not polled by itself, but by advance, when its interval has passed. An error in the script fails the test.",
+		{Name: "poll", Doc: "Polls a source once and returns the output. A source is not polled automatically, but advance polls it when its interval has passed. An error in the script fails the test.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)
@@ -125,7 +125,7 @@ func (s *session) sourceMethods() []scripting.Function {
 				}
 				return s.outputBatch(n.poll(s.ctx))
 			}},
-		{Name: "exported", Doc: "What the component exports by a name; nil as long as ctx.export has not given a value for each of its exports.",
+		{Name: "exported", Doc: "The value that the component exports under a name; nil until ctx.export has set all of its exports.",
 			Params: []scripting.Param{nameParam}, Result: scripting.Result{Kind: scripting.KindAny},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)

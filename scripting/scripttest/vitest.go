@@ -21,7 +21,7 @@ func (s *session) vitest(api *scripting.TestAPI) {
 			s.describeFunc(name+".skip", "Declares tests that are not run.", fnOptional, skipped),
 			s.describeFunc(name+".only", "Groups tests, and runs no others of the file.", fnOptional, only),
 			s.describeFunc(name+".todo", "Says that there will be tests.", fnOptional, skipped),
-			scripting.Function{Name: name + ".each", Doc: "Declares a group for each case: describe.each(cases)(name, fn). In the name %s, %d, %i, %f, %j, %o stand for arguments of fn, $key for what a case has, %# for its number.", Params: []scripting.Param{casesParam}})
+			scripting.Function{Name: name + ".each", Doc: "Declares a group for each case: describe.each(cases)(name, fn). In the name, %s, %d, %i, %f, %j and %o are replaced by the arguments of fn, $key by a property of the case, and %# by its number.", Params: []scripting.Param{casesParam}})
 	}
 	for _, name := range []string{"test", "it"} {
 		api.Globals = append(api.Globals,
@@ -29,7 +29,7 @@ func (s *session) vitest(api *scripting.TestAPI) {
 			s.itFunc(name+".skip", "Declares a test that is not run.", fnOptional, skipped),
 			s.itFunc(name+".only", "Declares a test, and runs no others of the file.", fnOptional, only),
 			s.itFunc(name+".todo", "Says that there will be a test.", fnOptional, skipped),
-			scripting.Function{Name: name + ".each", Doc: "Declares a test for each case: test.each(cases)(name, fn), as describe.each.", Params: []scripting.Param{casesParam}})
+			scripting.Function{Name: name + ".each", Doc: "Declares a test for each case: test.each(cases)(name, fn), like describe.each.", Params: []scripting.Param{casesParam}})
 	}
 	api.Globals = append(api.Globals, s.beforeEach(), s.afterEach(),
 		s.aroundFunc("before_all", "Runs fn once, before the first test of the group. What it opens lives as long as the file.", func(g *group) *[]scripting.Callback { return &g.beforeAll }),
@@ -38,7 +38,7 @@ func (s *session) vitest(api *scripting.TestAPI) {
 	api.Matchers, api.Expect, api.Spies, api.Spy = matchers, expects, vi, spyMethods
 }
 
-var casesParam = scripting.Param{Name: "cases", Kind: scripting.KindList, Doc: "Lists of arguments, or single ones."}
+var casesParam = scripting.Param{Name: "cases", Kind: scripting.KindList, Doc: "Lists of arguments, or single arguments."}
 
 func anyParam(name string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindAny}
@@ -121,7 +121,7 @@ var expects = []scripting.Function{
 // vi makes spies.
 var vi = &scripting.Module{
 	Name: "vi",
-	Doc:  "Spies note the calls of functions of the test, and of the modules that it imports; a component has a VM of its own, in which they are not seen. What vi.spyOn stands for is put back when the test ends.",
+	Doc:  "Spies record the calls of functions of the test and of the modules that it imports. They do not see calls inside a component, which has its own VM. vi.spyOn is undone when the test ends.",
 	Funcs: []scripting.Function{
 		own("fn", "A spy that calls fn, or returns undefined.", optionalParam("fn", scripting.KindFunction)),
 		own("spy_on", "Puts a spy that calls it in the place of an object's function.", anyParam("object"), scripting.Param{Name: "name", Kind: scripting.KindString}),
