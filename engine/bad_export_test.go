@@ -12,7 +12,7 @@ import (
 // TestBadExport: an export of which a node can make nothing is that node's
 // matter, also when files or the config change meanwhile.
 func TestBadExport(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		file := l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
 		const main = "test.uvalue \"v\" { }\ntest.usource \"a\" {\n  value = test.uvalue.v.value\n}\nimport.file \"m\" {\n  filename = \"m.alloy\"\n}\nm.p \"x\" { }\n"
 		l.start(main)
@@ -69,7 +69,7 @@ func TestBadExport(t *testing.T) {
 // TestKeptModuleWaits: new content that makes a mistake of a value is taken when
 // the value is another.
 func TestKeptModuleWaits(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		const module = "declare \"p\" {\n  argument \"v\" { }\n  test.upass \"x\" {\n    VALUE\n  }\n}\n"
 		file := l.save("m.alloy", []byte(strings.Replace(module, "VALUE", "", 1)))
 		l.start("test.uvalue \"v\" { }\nimport.file \"m\" {\n  filename = \"m.alloy\"\n}\nm.p \"x\" {\n  v = test.uvalue.v.value\n}\n")
@@ -95,7 +95,7 @@ func TestKeptModuleWaits(t *testing.T) {
 // TestExportsAllTheTime: who exports faster than others can follow holds up no
 // reload.
 func TestExportsAllTheTime(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		const main = "test.uvalue \"v\" { }\ntest.usource \"a\" {\n  value = test.uvalue.v.value\n}\n"
 		l.start(main)
 		n, reloaded := 0, false // the worker's

@@ -20,7 +20,7 @@ import (
 
 // reads has builds and updates with the value "read" read a file that hangs. It
 // returns how many of these reads have returned.
-func (l *lab) reads() (returned *atomic.Int64, release func()) {
+func (l *harness) reads() (returned *atomic.Int64, release func()) {
 	l.t.Helper()
 	dir := filepath.Join(l.dir, "dead")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -52,7 +52,7 @@ func TestReloadDuringHang(t *testing.T) {
 	f := func(name, before, after string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				returned, release := l.reads()
 				l.start(fmt.Sprintf(other, "1") + before)
 				first := make(chan error)
@@ -95,7 +95,7 @@ func TestReloadDuringHang(t *testing.T) {
 
 // TestManyHang: calls that hang together delay another node about as long as one.
 func TestManyHang(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		l.onBuild = func(_ string, a *arguments, _ component.Options) error {
 			if a.Value == "hang" {
@@ -127,9 +127,9 @@ func TestManyHang(t *testing.T) {
 // is done when it has.
 func TestLateCall(t *testing.T) {
 	var hang chan struct{}
-	f := func(name string, then func(l *lab)) {
+	f := func(name string, then func(l *harness)) {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				hang = make(chan struct{})
 				wait := func(value string) {
 					if strings.HasPrefix(value, "hang") {
@@ -148,14 +148,14 @@ func TestLateCall(t *testing.T) {
 			})
 		})
 	}
-	value := func(l *lab, want string) {
+	value := func(l *harness, want string) {
 		l.t.Helper()
 		if a, _ := l.fake("test.usource.w").get(); a.Value != want {
 			l.t.Errorf("the value is %q, want %q", a.Value, want)
 		}
 	}
 	const config = "test.value \"v\" {\n  value = %q\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n"
-	f("it is taken over", func(l *lab) {
+	f("it is taken over", func(l *harness) {
 		l.wantSaid("reloaded c.alloy (… ms), 0 of 2 nodes rebuilt, 1 in progress")
 		value(l, "1")
 		close(hang)
@@ -163,7 +163,7 @@ func TestLateCall(t *testing.T) {
 		value(l, "hang")
 		l.wantSaid("reloaded test.value.v (… ms), 1 of 2 nodes rebuilt")
 	})
-	f("other arguments", func(l *lab) {
+	f("other arguments", func(l *harness) {
 		if err := l.reload(fmt.Sprintf(config, "2")); err != nil {
 			l.t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestLateCall(t *testing.T) {
 		time.Sleep(time.Second)
 		value(l, "2")
 	})
-	f("back to what runs", func(l *lab) {
+	f("back to what runs", func(l *harness) {
 		if err := l.reload(fmt.Sprintf(config, "1")); err != nil {
 			l.t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestLateCall(t *testing.T) {
 		time.Sleep(time.Second)
 		value(l, "1")
 	})
-	f("it is removed", func(l *lab) {
+	f("it is removed", func(l *harness) {
 		if err := l.reload("test.source \"a\" { }"); err != nil {
 			l.t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestLateCall(t *testing.T) {
 		}
 		value(l, "3")
 	})
-	f("weir stops", func(l *lab) {
+	f("weir stops", func(l *harness) {
 		go func() {
 			time.Sleep(3 * time.Second)
 			close(hang)
@@ -208,7 +208,7 @@ func TestLateCall(t *testing.T) {
 // TestCrashDuringLateUpdate: a component that fails while its update has not returned is
 // built again with the new arguments.
 func TestCrashDuringLateUpdate(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang, crash := make(chan struct{}), make(chan struct{})
 		l.onUpdate = func(string, *arguments) error { <-hang; return nil }
 		l.onRun = func(ctx context.Context, f *fake) error {
@@ -241,7 +241,7 @@ func TestCrashDuringLateUpdate(t *testing.T) {
 // TestFilesChangeDuringLateUpdate: files that change while they are read are read once
 // more.
 func TestFilesChangeDuringLateUpdate(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		var updates atomic.Int64
 		l.onUpdate = func(string, *arguments) error {
@@ -276,7 +276,7 @@ type sourced struct {
 func (s sourced) Sourced() []string { return []string{s.path} }
 
 // sourced makes test.usource read a file.
-func (l *lab) sourced(path string) {
+func (l *harness) sourced(path string) {
 	r, _ := l.catalog.Lookup("test.usource")
 	build := r.Build
 	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
@@ -289,7 +289,7 @@ func (l *lab) sourced(path string) {
 // TestFileAnswersAgain: a file that changed on a file system that hung is read once that
 // answers, although it does not change again.
 func TestFileAnswersAgain(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		path := filepath.Join(l.dir, "data")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -325,7 +325,7 @@ func TestPendingRegistration(t *testing.T) {
 	f := func(name string, next error, want string, health component.HealthState) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
 				v := triedVersions(l)
 				save := func(version string, err error) {
@@ -388,7 +388,7 @@ func TestPendingRegistration(t *testing.T) {
 
 // TestPendingAtShutdown: a catalog that does not answer does not delay the shutdown.
 func TestPendingAtShutdown(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
 		l.options.Catalogs = []component.Catalog{c}
 		l.start("")
@@ -430,7 +430,7 @@ func (c *lookupSpy) Lookup(name string) (component.Registration, bool) {
 // TestImportedFolderDoesNotWait: the worker does not wait for a folder of scripts that is
 // imported while weir runs.
 func TestImportedFolderDoesNotWait(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var spy *lookupSpy
 		l.onFolder = func(c *catalog) component.Catalog {
 			spy = &lookupSpy{pendingCatalog: pendingCatalog{catalog: c}}

@@ -28,7 +28,7 @@ func checked(version, want string) component.Registration {
 }
 
 func TestRegistrationChecks(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.catalog.add(checked("1", "a"))
 	l.write(`test.source "fine" { value = "a" }
 test.source "wrong" {
@@ -63,7 +63,7 @@ test.source "open" { value = test.value.v.value }
 // version, and the others go on; with a config that it refuses, the change is
 // refused.
 func TestRegistrationChecksWhileRunning(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.catalog.add(checked("1", "a"))
 		l.start(`test.source "x" { value = "a" }` + "\n" + `test.value "v" { value = "1" }`)
 		l.takeEvents()
@@ -101,7 +101,7 @@ func (a *own) CheckStorage(dir string) []*component.ArgumentError {
 // TestStorageIsChecked: arguments are asked about the storage directory, if it is
 // known.
 func TestStorageIsChecked(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.write(`test.own "a" { path = "/elsewhere" }
 test.own "b" { path = "` + l.dir + `/x" }`)
 	f := func(storage, want string) {
@@ -126,7 +126,7 @@ test.own "b" { path = "` + l.dir + `/x" }`)
 
 // TestGetenv: sys.env of a config, and of the modules that it uses, is Options.Getenv.
 func TestGetenv(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.Getenv = func(name string) string { return "value of " + name }
 		l.start(`
 declare "m" {

@@ -59,7 +59,7 @@ func (c *census) counts() (now, most, total int) {
 // as fast as others are made, and in the end there are those of the newest.
 func TestForeachChangesFast(t *testing.T) {
 	const rounds, items = 120, 50
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var c census
 		var source *fake
 		round := 0
@@ -110,7 +110,7 @@ func TestForeachChangesFast(t *testing.T) {
 // Removed nodes that do not stop hold up the next collections, and all are reported.
 func TestForeachNodesDoNotStop(t *testing.T) {
 	const items = 600
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		l.onRun = func(ctx context.Context, f *fake) error {
 			if <-ctx.Done(); strings.HasPrefix(f.id, "foreach") {
@@ -147,7 +147,7 @@ func TestForeachNodesDoNotStop(t *testing.T) {
 // Run of a version is not called while any version before it has not returned,
 // also if the one in between never ran.
 func TestVersionsWaitForAllBefore(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		l.onRun = func(ctx context.Context, f *fake) error {
 			<-ctx.Done()
@@ -172,7 +172,7 @@ func TestVersionsWaitForAllBefore(t *testing.T) {
 
 // Versions that never return are not piled up.
 func TestVersionsDoNotReturn(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		l.onRun = func(ctx context.Context, _ *fake) error {
 			<-ctx.Done()
@@ -202,7 +202,7 @@ func TestVersionsDoNotReturn(t *testing.T) {
 // When weir stops, what a node that was just removed still sends is accepted: what
 // it sends to stops after it.
 func TestStopWaitsForRemovedNodes(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.onRun = func(ctx context.Context, f *fake) error {
 			if <-ctx.Done(); f.id == "test.source.a" {
 				time.Sleep(time.Second) // it ends what it has begun

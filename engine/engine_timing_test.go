@@ -24,7 +24,7 @@ func BenchmarkReload(b *testing.B) {
 		fmt.Fprintf(&s, "test.upass \"n%d\" {\n  number = %d\n}\n", n-1, number)
 		return s.String()
 	}
-	l := &lab{fakes: map[string]*fake{}}
+	l := &harness{fakes: map[string]*fake{}}
 	l.catalog = newCatalog(l)
 	path := filepath.Join(b.TempDir(), "c.alloy")
 	write := func(number int) {

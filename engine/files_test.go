@@ -19,7 +19,7 @@ import (
 // TestLinger: what a source has in its hands when it gets another forward_to
 // is still accepted by the node that was removed.
 func TestLinger(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start("test.usource \"a\" {\n forward_to = [test.sink.b.receiver]\n}\ntest.sink \"b\" { }")
 		_, before := l.fake("test.usource.a").get()
 		if err := l.reload("test.usource \"a\" {\n forward_to = [test.sink.c.receiver]\n}\ntest.sink \"c\" { }"); err != nil {
@@ -39,7 +39,7 @@ func TestLinger(t *testing.T) {
 // TestCallBack: a node that comes back before it has left is the same, for who
 // sends to it now and for who did before.
 func TestCallBack(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		with := "test.usource \"a\" {\n forward_to = [test.sink.b.receiver]\n}\ntest.sink \"b\" { }"
 		without := "test.usource \"a\" {\n forward_to = [test.sink.c.receiver]\n}\ntest.sink \"c\" { }"
 		l.start(with)
@@ -84,7 +84,7 @@ func TestCallBack(t *testing.T) {
 // TestSourced: a component that reads files gets its arguments again when one
 // of them changed.
 func TestSourced(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(`
 test.uvalue "a" {
   value = "/etc/a"
@@ -114,7 +114,7 @@ test.uvalue "b" {
 // TestSourcedPattern: a component may read all files of a directory whose names
 // match.
 func TestSourcedPattern(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(`
 test.uvalue "a" {
   value = "/etc/targets/*.json"
@@ -137,7 +137,7 @@ test.uvalue "a" {
 // TestSourcedStaysFailed: files that could not be read again are tried again at
 // the next change of anything, and until then the node reports it.
 func TestSourcedStaysFailed(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		const config = `
 test.uvalue "a" {
   value = "/etc/a"
@@ -164,7 +164,7 @@ test.uvalue "a" {
 // TestSourcedBesideAnotherFailure: a changed file does not make a node forget
 // that it runs with other arguments than the config has.
 func TestSourcedBesideAnotherFailure(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start("test.uvalue \"a\" {\n value = \"/etc/a\"\n}")
 		broken := true
 		l.onUpdate = func(_ string, a *arguments) error {
@@ -196,7 +196,7 @@ func TestSourcedBesideAnotherFailure(t *testing.T) {
 // TestConfigChanged: the config's file is a file as others are, and saving it
 // as it was says nothing.
 func TestConfigChanged(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(chain)
 		save := func(config string) error {
 			l.write(config)
@@ -237,7 +237,7 @@ func TestConfigChanged(t *testing.T) {
 // TestScriptsWhileRefused: a config that was refused does not keep saves of
 // scripts from being served, and is taken once it can be.
 func TestScriptsWhileRefused(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(chain)
 		if err := l.reload(chain + "test.late \"x\" { }\n"); err == nil {
 			t.Fatal("an unknown component was accepted")
@@ -268,7 +268,7 @@ func TestScriptsWhileRefused(t *testing.T) {
 // TestBrokenSaidOnce: a node that stays on its last good version logs that
 // once, whatever else is reloaded.
 func TestBrokenSaidOnce(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var log strings.Builder // written by one goroutine, read when it waits
 		l.options.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		l.start(chain)
@@ -293,7 +293,7 @@ func TestBrokenSaidOnce(t *testing.T) {
 // TestCollision: a script must not have the name of what is built in. At start
 // that refuses the config; a save costs that node its health only.
 func TestCollision(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		scripts := &catalog{l: l, regs: map[string]component.Registration{}}
 		l.options.Catalogs = []component.Catalog{scripts}
 		l.start(chain)
@@ -323,7 +323,7 @@ func TestCollision(t *testing.T) {
 
 // TestWatch saves real files.
 func TestWatch(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	scripts := filepath.Join(l.dir, "scripts")
 	if err := os.Mkdir(scripts, 0o755); err != nil {
 		t.Fatal(err)
@@ -369,7 +369,7 @@ func TestWatch(t *testing.T) {
 func TestImportComesBack(t *testing.T) {
 	f := func(detector string) {
 		t.Run(detector, func(t *testing.T) {
-			l := newLab(t)
+			l := newHarness(t)
 			l.watch = true
 			values, gone := make(chan string, 10), make(chan bool, 10)
 			l.onSaid = func(line string) {
@@ -432,7 +432,7 @@ func TestImportComesBack(t *testing.T) {
 // TestPolledImportRefuses: a config that was refused for an import that is
 // polled is taken when that is right, before anybody polls it.
 func TestPolledImportRefuses(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.watch = true
 	said, values := make(chan string, 10), make(chan string, 10)
 	l.onSaid = func(line string) { said <- line }

@@ -14,7 +14,7 @@ import (
 func TestFirstExport(t *testing.T) {
 	f := func(value string) {
 		t.Helper()
-		bubble(t, func(l *lab) {
+		bubble(t, func(l *harness) {
 			l.catalog.add(component.Registration{Name: "test.later", Exports: valueExports{}, ExportsLater: true})
 			export := make(chan string)
 			l.onRun = func(ctx context.Context, f *fake) error {

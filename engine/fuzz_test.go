@@ -32,7 +32,7 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	}
-	l := &lab{fakes: map[string]*fake{}}
+	l := &harness{fakes: map[string]*fake{}}
 	l.catalog = newCatalog(l)
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "c.alloy")

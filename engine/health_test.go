@@ -14,7 +14,7 @@ import (
 // A component reports its health again and again, with a new time and often
 // with a new message. The state lasts since its first report all the same.
 func TestHealthLastsSinceTheStateBegan(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(`test.sink "a" { }`)
 		f := l.fake("test.sink.a")
 		report := func(s component.HealthState, message string) {
@@ -51,7 +51,7 @@ func TestHealthLastsSinceTheStateBegan(t *testing.T) {
 // A node that cannot be built for one reason after another does not work since
 // the first of them.
 func TestHealthLastsOverReasons(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var reason atomic.Value // a string
 		l.onBuild = func(string, *arguments, component.Options) error { return errors.New(reason.Load().(string)) }
 		reason.Store("first")
@@ -70,7 +70,7 @@ func TestHealthLastsOverReasons(t *testing.T) {
 
 // The message of a healthy component is shown: it tells more than that it runs.
 func TestHealthShowsWhatAHealthyComponentSays(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.onRun = func(ctx context.Context, f *fake) error {
 			f.o.Health(component.Health{State: component.Healthy, Message: "degraded: half of it is missing"})
 			<-ctx.Done()

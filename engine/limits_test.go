@@ -10,7 +10,7 @@ import (
 func TestLimits(t *testing.T) {
 	f := func(config, want string) {
 		t.Helper()
-		bubble(t, func(l *lab) {
+		bubble(t, func(l *harness) {
 			l.write(config)
 			_, ds := l.newEngine().Check(l.config)
 			if got := diagnostics(ds); !strings.Contains(got, want) || strings.Count(got, "\n") > 3 {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(chain + `test.value "bad" {
   value = "cannot build"
 }`)
@@ -93,7 +93,7 @@ weir_engine_reloads_total{outcome="refused"} 1
 
 // TestComponentMetrics: instances and nodes may register the same metrics.
 func TestComponentMetrics(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		block := make(chan struct{})
 		l.onRun = func(ctx context.Context, f *fake) error {
 			<-ctx.Done()

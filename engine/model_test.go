@@ -109,7 +109,7 @@ type row struct {
 	builds                              uint64
 }
 
-func (l *lab) rows() (rows []row) {
+func (l *harness) rows() (rows []row) {
 	for _, i := range l.e.ListComponents() {
 		rows = append(rows, row{i.ID, i.Name, i.Position, i.Version, i.Health.State.String() + " " + i.Health.Message, i.DependsOn, i.SendsTo, config.Redact(i.Arguments), config.Redact(i.Exports), i.Builds})
 	}
@@ -123,12 +123,12 @@ func TestModel(t *testing.T) {
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(l *lab) { model(t, l, rand.New(rand.NewPCG(uint64(seed), 1))) })
+			bubble(t, func(l *harness) { model(t, l, rand.New(rand.NewPCG(uint64(seed), 1))) })
 		})
 	}
 }
 
-func model(t *testing.T, l *lab, r *rand.Rand) {
+func model(t *testing.T, l *harness, r *rand.Rand) {
 	w := &world{choices: map[string]int{}, values: map[string]string{"list": "a,b", "text": modules[0], "v": "v1"}}
 	l.world = w
 	// Components take their time to end, so that what comes again finds what leaves.
@@ -264,9 +264,9 @@ func pick(r *rand.Rand, n, good int) int {
 	return r.IntN(n)
 }
 
-// twin is a lab with the files of another.
-func (l *lab) twin() *lab {
-	m := newLab(l.t)
+// twin is a harness with the files of another.
+func (l *harness) twin() *harness {
+	m := newHarness(l.t)
 	m.dir, m.config, m.world = l.dir, l.config, l.world
 	m.newEngine()
 	return m

@@ -23,7 +23,7 @@ const passModule = "declare \"p\" {\n  test.upass \"x\" {\n    value = \"VALUE\"
 
 // TestImportPoll: detector "poll" looks in intervals, and at nothing between.
 func TestImportPoll(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	clk := clocktest.New(time.Unix(1_700_000_000, 0))
 	l.options.Clock = clk
 	updated := make(chan string, 10)
@@ -57,7 +57,7 @@ func TestImportPoll(t *testing.T) {
 
 // TestForeachMetrics: the nodes of a foreach show metrics if enable_metrics is true.
 func TestForeachMetrics(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		config := "foreach \"l\" {\n  collection = [\"a\"]\n  var = \"each\"\n  enable_metrics = ENABLE\n  template {\n    test.upass \"p\" { }\n  }\n}\n"
 		shown := func() bool {
 			fams, err := l.registry.Gather()
@@ -96,7 +96,7 @@ func TestForeachMetrics(t *testing.T) {
 // TestModuleSecrets: a secret goes through an argument and an item as one, and
 // no ID is made of it.
 func TestModuleSecrets(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.catalog.add(component.Registration{Name: "test.secret", Exports: secretExports{}})
 		l.onBuild = func(id string, _ *arguments, o component.Options) error {
 			if strings.HasPrefix(id, "test.secret.") {
@@ -145,7 +145,7 @@ foreach "named" {
 // TestDataPath: a node inside of a module has a directory of its own inside of
 // the storage path.
 func TestDataPath(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		paths := map[string]string{}
 		l.onBuild = func(id string, _ *arguments, o component.Options) error { paths[id] = o.DataPath; return nil }
 		l.start("foreach \"l\" {\n  collection = [\"../../x\", \"/\", \"\"]\n  var = \"each\"\n  template {\n    test.upass \"p\" { }\n  }\n}\n")
@@ -166,7 +166,7 @@ func TestDataPath(t *testing.T) {
 // TestForeachFollowsRuns: a collection that is exported while the graph runs is
 // followed without a reload.
 func TestForeachFollowsRuns(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start("test.value \"v\" { }\nforeach \"l\" {\n  collection = string.split(test.value.v.value, \",\")\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      value = each\n    }\n  }\n}\n")
 		l.takeEvents()
 		export := l.fake("test.value.v").o.Export
@@ -194,7 +194,7 @@ func TestModulesLeakNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.Logger = slog.New(slog.DiscardHandler) // the test would keep it all
 		l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
 		const loop = "test.uvalue \"v\" { }\nforeach \"l\" {\n  collection = string.split(test.uvalue.v.value, \",\")\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      value = each\n    }\n  }\n}\n"

@@ -34,7 +34,7 @@ func instances(n, number int) string {
 func BenchmarkModules(b *testing.B) {
 	const n = 1000
 	setup := func(b *testing.B) (e *engine.Engine, path string, stop func(), write func(number int)) {
-		l := &lab{fakes: map[string]*fake{}}
+		l := &harness{fakes: map[string]*fake{}}
 		l.catalog = newCatalog(l)
 		path = filepath.Join(b.TempDir(), "c.alloy")
 		write = func(number int) {
@@ -87,7 +87,7 @@ func BenchmarkModules(b *testing.B) {
 // BenchmarkForeach follows an export that takes one of 10,000 items away and
 // brings it back.
 func BenchmarkForeach(b *testing.B) {
-	l := &lab{fakes: map[string]*fake{}}
+	l := &harness{fakes: map[string]*fake{}}
 	l.catalog = newCatalog(l)
 	path := filepath.Join(b.TempDir(), "c.alloy")
 	config := "test.value \"v\" { }\nforeach \"l\" {\n  collection = encoding.from_json(test.value.v.value)\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      number = each\n    }\n  }\n}\n"

@@ -13,7 +13,7 @@ import (
 func TestOverlaps(t *testing.T) {
 	f := func(overlaps bool, want string) {
 		t.Helper()
-		bubble(t, func(l *lab) {
+		bubble(t, func(l *harness) {
 			r := l.catalog.regs["test.value"]
 			r.Overlaps = overlaps
 			l.catalog.add(r)

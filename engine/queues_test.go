@@ -26,7 +26,7 @@ func (q *queuer) Backlog() component.Backlog {
 // A queue in which data waits, and that nothing leaves, makes its node unhealthy
 // until something does.
 func TestQueueDoesNotDrain(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var waiting, patience atomic.Int64
 		l.catalog.add(component.Registration{Name: "test.queue"})
 		r, _ := l.catalog.Lookup("test.queue")
@@ -77,7 +77,7 @@ func TestQueueDoesNotDrain(t *testing.T) {
 // One of several queues that does not drain makes the node unhealthy, and is named,
 // while another drains.
 func TestOneOfSeveralQueuesDoesNotDrain(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var waiting, patience, left, dead atomic.Int64
 		l.catalog.add(component.Registration{Name: "test.queue"})
 		r, _ := l.catalog.Lookup("test.queue")

@@ -35,7 +35,7 @@ test.sink "c" { }
 // A component learns from the cause of its context whether its node was removed
 // or weir stops.
 func TestCauseOfStop(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		removed := map[string]bool{}
 		l.onRun = func(ctx context.Context, f *fake) error {
 			<-ctx.Done()
@@ -75,7 +75,7 @@ foreach "f" {
 }
 
 func TestStopOrder(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(chain)
 		// The source ends what it has begun, and everything below still takes it.
 		l.onRun = func(ctx context.Context, f *fake) error {
@@ -114,7 +114,7 @@ func TestStopOrder(t *testing.T) {
 func TestShutdownTimeout(t *testing.T) {
 	f := func(name string, run func(ctx context.Context, f *fake) error, want string, wantAfter time.Duration) {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				l.options.ShutdownTimeout = 10 * time.Second
 				l.onRun = run
 				l.start(chain)
@@ -149,7 +149,7 @@ func TestShutdownTimeout(t *testing.T) {
 }
 
 func TestStopWhileBuilding(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.ShutdownTimeout = 10 * time.Second
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
 			if id == "test.pass.b" {
@@ -179,7 +179,7 @@ func TestStopWhileBuilding(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, how := range []string{"error", "panic"} {
 		t.Run(how, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				var runs []time.Duration
 				start := time.Now()
 				l.onRun = func(ctx context.Context, f *fake) error {
@@ -223,7 +223,7 @@ func TestRestart(t *testing.T) {
 // TestGatePanic has a transform that panics in a call: the call returns with
 // the error, later ones wait and are served by the next component.
 func TestGatePanic(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var calls int
 		l.onTake = func(f *fake, _ *batch.Metrics) error {
 			if f.id == "test.pass.b" {
@@ -262,7 +262,7 @@ func TestGatePanic(t *testing.T) {
 // TestPrevious: a component gets the one that it is about to replace, as long
 // as that runs.
 func TestPrevious(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var previous []any
 		r, _ := l.catalog.Lookup("test.source")
 		build := r.Build
@@ -302,7 +302,7 @@ func TestPrevious(t *testing.T) {
 }
 
 func TestExited(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.onRun = func(ctx context.Context, f *fake) error {
 			time.Sleep(time.Second)
 			return nil
@@ -315,7 +315,7 @@ func TestExited(t *testing.T) {
 }
 
 func TestOwnHealth(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(`test.source "a" { }`)
 		o := l.fake("test.source.a").o
 		o.Health(component.Health{State: component.Unhealthy, Message: "no targets"})
@@ -333,7 +333,7 @@ func TestOwnHealth(t *testing.T) {
 
 // TestBuildRetry has a build that fails for a reason that goes away.
 func TestBuildRetry(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var there atomic.Bool
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
 			if !there.Load() {
@@ -354,7 +354,7 @@ func TestBuildRetry(t *testing.T) {
 // TestSequential: of a component without a receiver, the old one has returned
 // before the new one runs; it is told that it is replaced.
 func TestSequential(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.onRun = func(ctx context.Context, f *fake) error {
 			<-ctx.Done()
 			time.Sleep(3 * time.Second) // ends what it does
@@ -375,7 +375,7 @@ func TestSequential(t *testing.T) {
 // TestInFlight: a call that has begun on the old component ends there, while
 // the next goes to the new one; the old one runs until then.
 func TestInFlight(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		release := make(chan struct{})
 		var seen []string
 		l.onTake = func(f *fake, _ *batch.Metrics) error {
@@ -420,7 +420,7 @@ func TestInFlight(t *testing.T) {
 // TestCoalesced: exports that come while the worker is busy are one
 // evaluation, and the last one wins.
 func TestCoalesced(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		release := make(chan struct{})
 		l.onUpdate = func(id string, a *arguments) error {
 			if a.Value == "wait" {
@@ -475,7 +475,7 @@ test.uvalue "busy" {
 // TestNotBlocked: while a component is stuck in Update, status and the others
 // go on.
 func TestNotBlocked(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		release := make(chan struct{})
 		l.onUpdate = func(string, *arguments) error {
 			<-release
@@ -510,7 +510,7 @@ func TestNotBlocked(t *testing.T) {
 // TestUnderLoad sends all the time while transforms are rebuilt, put in and
 // taken out: each sample arrives exactly once.
 func TestUnderLoad(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	var mu sync.Mutex
 	arrived := map[int64]int{}
 	l.onTake = func(f *fake, b *batch.Metrics) error {
@@ -646,7 +646,7 @@ func TestManyReloads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.Logger = slog.New(slog.DiscardHandler) // the test would keep it all
 		l.onBuild = func(id string, _ *arguments, o component.Options) error {
 			c := prometheus.NewCounter(prometheus.CounterOpts{Name: "test_built_total", Help: "Builds."})
@@ -727,7 +727,7 @@ func value(t *testing.T, r prometheus.Gatherer, name, component string) float64 
 // TestGatePanicOfAReplacedComponent: a component panics in a call while its
 // successor is built; the successor is not taken for the one that failed.
 func TestGatePanicOfAReplacedComponent(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(chain)
 		_, out := l.fake("test.source.a").get()
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
@@ -756,7 +756,7 @@ func TestGatePanicOfAReplacedComponent(t *testing.T) {
 // TestPartsDuringPlan: a node that was removed and is wanted again takes data, also if
 // it was ready to stop while the config that has it again was planned.
 func TestPartsDuringPlan(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		const config = "test.sink \"a\" { }\ntest.upass \"p\" {\n  forward_to = [test.sink.a.receiver]\n}\ntest.source \"s\" {\n  forward_to = [test.upass.p.receiver]\n}\n"
 		release := make(chan struct{})
 		taken := 0

@@ -15,7 +15,7 @@ import (
 
 // fakeService is a service with a block.
 type fakeService struct {
-	l      *lab
+	l      *harness
 	def    service.Definition
 	update func(a *arguments) error
 	run    func(ctx context.Context) error
@@ -53,7 +53,7 @@ func (s *fakeService) Update(config any) error {
 
 func (s *fakeService) Data() any { return "data of " + s.def.Name }
 
-func (l *lab) service(name, block string, deps ...string) *fakeService {
+func (l *harness) service(name, block string, deps ...string) *fakeService {
 	s := &fakeService{l: l, def: service.Definition{Name: name, Block: block, DependsOn: deps}}
 	if block != "" {
 		s.def.NewConfig = func() any { return &arguments{Value: "default"} }
@@ -63,7 +63,7 @@ func (l *lab) service(name, block string, deps ...string) *fakeService {
 }
 
 func TestServices(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		one := l.service("one", "one_block", "two")
 		l.service("two", "")
 		l.catalog.add(component.Registration{Name: "test.needs", NeedsServices: []string{"one"}})
@@ -132,7 +132,7 @@ run test.uvalue.v`
 
 // TestServiceFails: at start it ends the engine, later it is unhealthy.
 func TestServiceFails(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.service("one", "one_block")
 		two := l.service("two", "two_block", "one")
 		two.update = func(*arguments) error { return errors.New("port is taken") }
@@ -144,7 +144,7 @@ func TestServiceFails(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		one := l.service("one", "")
 		fail := make(chan struct{})
 		one.run = func(ctx context.Context) error {
@@ -162,7 +162,7 @@ func TestServiceFails(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	f := func(want string, defs ...service.Definition) {
 		t.Helper()
 		var svcs []service.Service

@@ -35,7 +35,7 @@ func (c *careful) Wait(config any) error {
 
 func (c *careful) Sourced() []string { return c.files }
 
-func (l *lab) careful(name, block string) *careful {
+func (l *harness) careful(name, block string) *careful {
 	c := &careful{fakeService: l.service(name, block)}
 	l.services[len(l.services)-1] = c
 	return c
@@ -44,7 +44,7 @@ func (l *lab) careful(name, block string) *careful {
 // TestServiceWaits: a service is not given its defaults while its block refers
 // to what does not run.
 func TestServiceWaits(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.careful("one", "one_block")
 		var mended atomic.Bool
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
@@ -101,7 +101,7 @@ test.uvalue "v" {
 // TestServiceChecks: a change that a service cannot follow is refused as a
 // whole, with its position.
 func TestServiceChecks(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		one := l.careful("one", "one_block")
 		var asked []bool
 		one.check = func(a *arguments, open bool) error {
@@ -160,7 +160,7 @@ func TestServiceChecks(t *testing.T) {
 // TestServiceFiles: a service is updated when a file it reads changes, also one
 // that was not there.
 func TestServiceFiles(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		one := l.careful("one", "one_block")
 		path := filepath.Join(l.dir, "cert")
 		one.files = []string{path}
@@ -200,7 +200,7 @@ func TestServiceFiles(t *testing.T) {
 // TestNodeWaitsForFirstVersion: what refers to a node that never could be built
 // is not built with nothing, but when it can, also if it exports nothing new.
 func TestNodeWaitsForFirstVersion(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		var mended atomic.Bool
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
 			if id == "test.uvalue.v" && !mended.Load() {

@@ -15,7 +15,7 @@ import (
 // A call that never returns, into a transform: weir ends within the timeout and
 // says where how much is.
 func TestAbandonedCall(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.ShutdownTimeout = 10 * time.Second
 		hang := make(chan struct{})
 		l.onTake = func(f *fake, _ *batch.Metrics) error {
@@ -44,7 +44,7 @@ func TestAbandonedCall(t *testing.T) {
 // TestLostAtShutdown: records are lost that a source had accepted and could not send
 // when weir stopped, and those in the memory of a source that does not return.
 func TestLostAtShutdown(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.onRun = func(ctx context.Context, f *fake) error {
 			if <-ctx.Done(); f.id == "test.source.a" {
 				f.o.Stats.Drop("stopped", 3)
@@ -61,7 +61,7 @@ func TestLostAtShutdown(t *testing.T) {
 			t.Errorf("Run returned %v", err)
 		}
 	})
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(chan struct{})
 		l.catalog.add(component.Registration{Name: "test.holder"})
 		r, _ := l.catalog.Lookup("test.holder")
@@ -88,7 +88,7 @@ func (holder) Unaccepted() (samples, lines int) { return 0, 9 }
 
 // A start that hangs, because a catalog does, does not keep weir from ending.
 func TestStopWhileLoading(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.options.ShutdownTimeout = 10 * time.Second
 		hang := make(chan struct{})
 		r, _ := l.catalog.Lookup("test.sink")

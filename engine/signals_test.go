@@ -11,7 +11,7 @@ import (
 // TestGateTakesWhatIsPassed: a gate takes what the arguments are for by now,
 // whether the config changed or what they refer to.
 func TestGateTakesWhatIsPassed(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		const config = `
 test.uvalue "v" { value = "metrics" }
 test.either "e" {

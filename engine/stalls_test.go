@@ -18,7 +18,7 @@ type stuck chan struct{}
 
 // wantProblem expects a node to be unhealthy for a reason, since a time; no reason
 // is healthy.
-func (l *lab) wantProblem(id, reason, message string, since time.Time) {
+func (l *harness) wantProblem(id, reason, message string, since time.Time) {
 	l.t.Helper()
 	i := l.info(id)
 	if reason == "" {
@@ -39,7 +39,7 @@ func (l *lab) wantProblem(id, reason, message string, since time.Time) {
 }
 
 // wantMetric expects a line of the metrics, or with ! none that begins so.
-func (l *lab) wantMetric(line string) {
+func (l *harness) wantMetric(line string) {
 	l.t.Helper()
 	line, not := strings.CutPrefix(line, "!")
 	got := gather(l.t, l.registry)
@@ -53,7 +53,7 @@ func (l *lab) wantMetric(line string) {
 func TestStalledCall(t *testing.T) {
 	for _, what := range []string{"build", "update"} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				hang := make(stuck)
 				l.start(`test.upass "a" { }`)
 				l.onBuild = func(string, *arguments, component.Options) error { <-hang; return nil }
@@ -96,7 +96,7 @@ func TestStalledCall(t *testing.T) {
 
 // A version that was replaced and does not return is reported at the node.
 func TestStalledStop(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		hang := make(stuck)
 		l.onRun = func(ctx context.Context, f *fake) error {
 			<-ctx.Done()
@@ -121,7 +121,7 @@ func TestStalledStop(t *testing.T) {
 // A problem that a component reports for a reason of its own lasts until it ends,
 // whatever else the component reports.
 func TestProblems(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		l.start(`test.sink "a" { }`)
 		f := l.fake("test.sink.a")
 		began := time.Now()

@@ -15,7 +15,7 @@ import (
 
 // tried has versions of test.sink and remembers which of them was built last.
 type tried struct {
-	l        *lab
+	l        *harness
 	lastGood *component.Registration
 	passed   time.Time
 	builds   atomic.Value // the version
@@ -55,7 +55,7 @@ func (v *tried) wantRuns(t *testing.T, version string) {
 	}
 }
 
-func triedVersions(l *lab) *tried {
+func triedVersions(l *harness) *tried {
 	return &tried{l: l, passed: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
@@ -66,7 +66,7 @@ const passedInstead = `a_test:2: test "marks" failed; the version that passed it
 // A version that fails its trial at the start is replaced by the last one that
 // passed, until a version passes again.
 func TestTrialAtStart(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		last := v.version("1", nil)
 		last.Trial = nil
@@ -112,7 +112,7 @@ func TestTrialAtStart(t *testing.T) {
 // With no version that has passed, the version that fails runs, and its health
 // reports that until it is repaired.
 func TestTrialWithoutLastGood(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		v.save(v.version("1", errTrial))
 		const want = `a_test:2: test "marks" failed; this version runs although it fails its tests, because no version has passed them yet`
@@ -145,7 +145,7 @@ func TestTrialWithoutLastGood(t *testing.T) {
 
 // Only the new version has the arguments of the config.
 func TestTrialOtherArguments(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		last := v.version("1", nil)
 		last.Trial = nil
@@ -168,7 +168,7 @@ func TestTrialOtherArguments(t *testing.T) {
 // A version is rejected together with the config that needs it: what ran keeps
 // running as it was.
 func TestTrialOfReload(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		first := v.version("1", nil)
 		first.NewArgs = func() any { return &arguments{} }
@@ -196,7 +196,7 @@ func TestTrialOfReload(t *testing.T) {
 
 // A component that failed is not replaced by a version that was rejected.
 func TestTrialAfterCrash(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		crash := make(chan error)
 		l.onRun = func(ctx context.Context, _ *fake) error {
@@ -227,7 +227,7 @@ func TestSlowTrial(t *testing.T) {
 	f := func(name string, verdict error, want string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(l *lab) {
+			bubble(t, func(l *harness) {
 				v := triedVersions(l)
 				v.save(v.version("1", nil))
 				l.start(fmt.Sprintf(one, "1"))
@@ -288,7 +288,7 @@ func TestSlowTrial(t *testing.T) {
 // Trials that do not end cost the start a bounded time, all together, and those
 // of several versions run at once.
 func TestTrialLimit(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		config := ""
 		for i := range 50 {
 			name := fmt.Sprintf("test.slow%d", i)
@@ -313,7 +313,7 @@ func TestTrialLimit(t *testing.T) {
 
 // A signal ends a start that waits for trials.
 func TestTrialStopped(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		r := component.Registration{Name: "test.slow", Version: "1", NewArgs: func() any { return &arguments{} }, Build: l.build}
 		r.Trial = func(ctx context.Context, _ any) *component.Rejection {
 			<-ctx.Done()
@@ -331,7 +331,7 @@ func TestTrialStopped(t *testing.T) {
 
 // A panic in a trial is a rejection.
 func TestTrialPanics(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		r := v.version("1", nil)
 		r.Trial = func(context.Context, any) *component.Rejection { panic("oh no") }

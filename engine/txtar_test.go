@@ -68,7 +68,7 @@ func expect(t *testing.T, section *txtar.File, what, got string) {
 // and then must not have built anything.
 func TestConfig(t *testing.T) {
 	cases(t, "config", func(t *testing.T, a *txtar.Archive) {
-		bubble(t, func(l *lab) {
+		bubble(t, func(l *harness) {
 			l.catalog.add(component.Registration{Name: "test.broken", Err: errors.New("scripts/test/broken.lua:3: syntax error\n  3 | x = = 1")})
 			dir := filepath.Join(l.dir, "config")
 			if err := os.Mkdir(dir, 0o755); err != nil {
@@ -139,7 +139,7 @@ func diagnostics(ds config.Diagnostics) string {
 //	exports   of the value nodes
 func TestReload(t *testing.T) {
 	cases(t, "reload", func(t *testing.T, a *txtar.Archive) {
-		bubble(t, func(l *lab) {
+		bubble(t, func(l *harness) {
 			var refused error
 			for i := range a.Files {
 				f := &a.Files[i]
@@ -211,8 +211,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// save writes a file below the lab's directory and returns its path.
-func (l *lab) save(name string, data []byte) string {
+// save writes a file below the harness's directory and returns its path.
+func (l *harness) save(name string, data []byte) string {
 	l.t.Helper()
 	full := filepath.Join(l.dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -236,7 +236,7 @@ func ordered(events string) string {
 	return strings.Trim(strings.Join(append(first, rest...), "\n"), "\n")
 }
 
-func (l *lab) saved(line string) {
+func (l *harness) saved(line string) {
 	l.t.Helper()
 	verb, rest, _ := strings.Cut(line, " ")
 	name, value, _ := strings.Cut(rest, " ")

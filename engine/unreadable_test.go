@@ -28,7 +28,7 @@ func TestImportUnreadable(t *testing.T) {
 			continue // a directory is one to read
 		}
 		for _, filename := range []string{path, filepath.Dir(path)} {
-			l := newLab(t)
+			l := newHarness(t)
 			l.write(fmt.Sprintf("import.file \"m\" {\n  filename = %q\n}\n", filename))
 			e := l.newEngine()
 			filestest.Within(t, "importing a "+kind, func() {
@@ -43,7 +43,7 @@ func TestImportUnreadable(t *testing.T) {
 func TestImportLimits(t *testing.T) {
 	f := func(files, size int, ext, want string) {
 		t.Helper()
-		l := newLab(t)
+		l := newHarness(t)
 		dir := filepath.Join(l.dir, "mods")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestImportLimits(t *testing.T) {
 // TestImportHangs: of an import whose file system does not answer, the last good
 // content stays, and other changes are made.
 func TestImportHangs(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		mods := filepath.Join(l.dir, "mods")
 		if err := os.Mkdir(mods, 0o700); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestImportHangs(t *testing.T) {
 
 // TestHangsOffWorker: while a file system is waited for, the worker does all else.
 func TestHangsOffWorker(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		mods := filepath.Join(l.dir, "mods")
 		if err := os.Mkdir(mods, 0o700); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestHangsOffWorker(t *testing.T) {
 // TestNewImportHangs: a new import whose file system does not answer is a mistake at
 // once, and delays nothing else.
 func TestNewImportHangs(t *testing.T) {
-	bubble(t, func(l *lab) {
+	bubble(t, func(l *harness) {
 		mods := filepath.Join(l.dir, "mods")
 		if err := os.Mkdir(mods, 0o700); err != nil {
 			t.Fatal(err)

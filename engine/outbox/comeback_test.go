@@ -12,7 +12,7 @@ import (
 // The first offer that is delivered after an outage wakes the shards that wait for
 // it, but not who was asked to wait, and not again at once who then failed again.
 func TestComeback(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // shards
 		var down atomic.Bool
 		down.Store(true)

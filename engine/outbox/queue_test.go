@@ -69,8 +69,8 @@ func (r *receiver) takeOffered() []string {
 
 func retry(_ int, o *outbox.Offer) outbox.Outcome { return outbox.Retry(o, 0) }
 
-// lab is a queue in a synctest bubble.
-type lab struct {
+// harness is a queue in a synctest bubble.
+type harness struct {
 	t    *testing.T
 	dir  string
 	q    *outbox.Queue
@@ -79,17 +79,17 @@ type lab struct {
 	gens uint64
 }
 
-func inLab(t *testing.T, test func(t *testing.T, l *lab)) {
+func inLab(t *testing.T, test func(t *testing.T, l *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{t: t, dir: t.TempDir(), r: &receiver{}}
+		l := &harness{t: t, dir: t.TempDir(), r: &receiver{}}
 		l.open()
 		test(t, l)
 	})
 }
 
 // open makes a queue as another process does.
-func (l *lab) open() {
+func (l *harness) open() {
 	l.q = outbox.NewQueue(outbox.QueueOptions{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Reasons: []string{"rejected"}, Changed: func() {}})
 }
 
@@ -98,7 +98,7 @@ func settings() outbox.QueueSettings {
 }
 
 // run begins a session; stop ends it, with an error if that is what Send returned.
-func (l *lab) run(s outbox.QueueSettings) (stop func(replaced bool) error) {
+func (l *harness) run(s outbox.QueueSettings) (stop func(replaced bool) error) {
 	l.gens++
 	session := l.q.Begin(l.gens, s)
 	life, end := context.WithCancel(context.Background())
@@ -119,7 +119,7 @@ func (l *lab) run(s outbox.QueueSettings) (stop func(replaced bool) error) {
 	}
 }
 
-func (l *lab) accept(b outbox.Batch) {
+func (l *harness) accept(b outbox.Batch) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // the bubble's
 	defer cancel()
@@ -151,7 +151,7 @@ func equal[T any](t *testing.T, got, want T) {
 
 // What one instance has under way is the next one's: attempts, names, order.
 func TestSessionsHandOn(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
 		stop := l.run(settings())
 		l.accept(samples(t, 1, "a 1 1\n"))
@@ -178,7 +178,7 @@ func TestSessionsHandOn(t *testing.T) {
 
 // Records that change shards wait for those before them.
 func TestAnotherSplitKeepsTheOrder(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
 		stop := l.run(settings())
 		l.accept(samples(t, 1, `a{k="x"} 1 1`+"\n"+`a{k="y"} 1 1`+"\n"))
@@ -204,7 +204,7 @@ func TestAnotherSplitKeepsTheOrder(t *testing.T) {
 
 // What is left of an offer is offered under another name, what is lost is counted.
 func TestPartOfAnOffer(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(func(int, *outbox.Offer) outbox.Outcome {
 			l.r.answer = nil
 			return outbox.Outcome{Left: []int{1}, Lost: map[string]int{"rejected": 1}, After: time.Second}
@@ -225,7 +225,7 @@ func TestPartOfAnOffer(t *testing.T) {
 
 // Other bounds make the offer anew: what was not taken may be too large.
 func TestOtherBounds(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
 		stop := l.run(settings())
 		l.accept(samples(t, 1, "a 1 1\nb 1 1\nc 1 1\n"))
@@ -243,7 +243,7 @@ func TestOtherBounds(t *testing.T) {
 
 // A panic ends Send, and what was under way is still there.
 func TestPanic(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.panics = true
 		stop := l.run(settings())
 		l.accept(samples(t, 1, "a 1 1\n"))
@@ -261,7 +261,7 @@ func TestPanic(t *testing.T) {
 
 // A full journal holds its sources, until there is room or the sink stops.
 func TestFull(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
 		s := settings()
 		s.Limits.MaxSize = 1 << 20
@@ -301,7 +301,7 @@ func TestFull(t *testing.T) {
 
 // Damage costs what was there, is counted, and the rest is delivered.
 func TestDamage(t *testing.T) {
-	inLab(t, func(t *testing.T, l *lab) {
+	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
 		stop := l.run(settings())
 		for i := range 3 {

@@ -18,22 +18,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lab is a node whose rules are strings, and what is done to them.
-type lab struct {
+// harness is a node whose rules are strings, and what is done to them.
+type harness struct {
 	t      *testing.T
 	clock  *clocktest.Fake
 	node   *ruleset.Node[*rules]
 	events chan string
 }
 
-func newLab(t *testing.T) *lab {
-	l := &lab{t: t, clock: clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)), events: make(chan string, 100)}
+func newHarness(t *testing.T) *harness {
+	l := &harness{t: t, clock: clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)), events: make(chan string, 100)}
 	l.node = ruleset.NewNode[*rules](sends{l})
 	return l
 }
 
 // want waits for what is done next.
-func (l *lab) want(want ...string) {
+func (l *harness) want(want ...string) {
 	l.t.Helper()
 	for _, w := range want {
 		select {
@@ -51,13 +51,13 @@ func (l *lab) want(want ...string) {
 }
 
 // advance lets d pass once so many timers are armed.
-func (l *lab) advance(d time.Duration, timers int) {
+func (l *harness) advance(d time.Duration, timers int) {
 	l.t.Helper()
 	l.asleep(timers)
 	l.clock.Advance(d)
 }
 
-func (l *lab) asleep(timers int) {
+func (l *harness) asleep(timers int) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
@@ -67,24 +67,24 @@ func (l *lab) asleep(timers int) {
 }
 
 type rules struct {
-	l    *lab
+	l    *harness
 	name string
 }
 
 func (r *rules) Sweep() { r.l.events <- "sweep " + r.name }
 func (r *rules) Close() { r.l.events <- "close " + r.name }
 
-type sends struct{ l *lab }
+type sends struct{ l *harness }
 
 func (s sends) EndLeaving(context.Context) { s.l.events <- "end leaving" }
 func (s sends) Sweep()                     { s.l.events <- "sweep sends" }
 
-func (l *lab) next(name string) *ruleset.Version[*rules] {
+func (l *harness) next(name string) *ruleset.Version[*rules] {
 	return l.node.Next(func(r *rules) bool { return r.name == name }, func() *rules { return &rules{l, name} })
 }
 
 // run runs the node until the function that it returns is called.
-func (l *lab) run(redirected <-chan struct{}) (stop func()) {
+func (l *harness) run(redirected <-chan struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	done := make(chan error)
 	go func() { done <- l.node.Run(ctx, l.clock, redirected) }()
@@ -98,7 +98,7 @@ func (l *lab) run(redirected <-chan struct{}) (stop func()) {
 }
 
 func TestNext(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	a := l.next("a")
 	if again := l.next("a"); again != a {
 		t.Error("equal rules made a new version")
@@ -117,7 +117,7 @@ func TestNext(t *testing.T) {
 // TestSweep: rules that were replaced are kept from one sweep to the next but
 // one.
 func TestSweep(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.next("a")
 	stop := l.run(nil)
 	l.advance(flow.EndAfter, 2)
@@ -139,7 +139,7 @@ func TestSweep(t *testing.T) {
 
 // TestRunsOverlap: of two components of a node the last one gives back.
 func TestRunsOverlap(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.next("a")
 	first := l.run(nil)
 	l.asleep(2)
@@ -153,7 +153,7 @@ func TestRunsOverlap(t *testing.T) {
 }
 
 func TestRedirected(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.next("a")
 	redirected := make(chan struct{})
 	stop := l.run(redirected)

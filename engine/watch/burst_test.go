@@ -20,8 +20,8 @@ import (
 	"github.com/weir-run/weir/engine/watch"
 )
 
-// lab is a watcher of one file whose events and time the test makes.
-type lab struct {
+// harness is a watcher of one file whose events and time the test makes.
+type harness struct {
 	t       *testing.T
 	name    string
 	clock   *clocktest.Fake
@@ -51,18 +51,18 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-func newLab(t *testing.T, openErr error) *lab {
+func newHarness(t *testing.T, openErr error) *harness {
 	t.Helper()
-	return newLabWith(t, openErr, func(*watch.Options) {})
+	return newHarnessWith(t, openErr, func(*watch.Options) {})
 }
 
-func newLabWith(t *testing.T, openErr error, edit func(*watch.Options)) *lab {
+func newHarnessWith(t *testing.T, openErr error, edit func(*watch.Options)) *harness {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{
+	l := &harness{
 		t:       t,
 		name:    filepath.Join(dir, "f"),
 		clock:   clocktest.New(time.Now()),
@@ -105,7 +105,7 @@ func newLabWith(t *testing.T, openErr error, edit func(*watch.Options)) *lab {
 	return l
 }
 
-func (l *lab) write(text string) {
+func (l *harness) write(text string) {
 	l.t.Helper()
 	if err := os.WriteFile(l.name, []byte(text), 0o644); err != nil {
 		l.t.Fatal(err)
@@ -118,7 +118,7 @@ func (l *lab) write(text string) {
 	}
 }
 
-func (l *lab) remove() {
+func (l *harness) remove() {
 	l.t.Helper()
 	if err := os.Remove(l.name); err != nil {
 		l.t.Fatal(err)
@@ -126,14 +126,14 @@ func (l *lab) remove() {
 }
 
 // event returns when the loop has dealt with it.
-func (l *lab) event() {
+func (l *harness) event() {
 	l.t.Helper()
 	l.n.Events <- fsnotify.Event{Name: l.name, Op: fsnotify.Write}
 	l.idle()
 }
 
 // idle returns when the loop has nothing to do: it takes an event only then.
-func (l *lab) idle() {
+func (l *harness) idle() {
 	l.t.Helper()
 	select {
 	case l.n.Events <- fsnotify.Event{Name: filepath.Join(filepath.Dir(l.name), "unrelated"), Op: fsnotify.Write}:
@@ -143,7 +143,7 @@ func (l *lab) idle() {
 }
 
 // advance moves time and returns when what was due has been done.
-func (l *lab) advance(d time.Duration) {
+func (l *harness) advance(d time.Duration) {
 	l.t.Helper()
 	l.clock.Advance(d)
 	// When a timer and an event are ready together, select throws a coin: the
@@ -154,7 +154,7 @@ func (l *lab) advance(d time.Duration) {
 }
 
 // wantPolling takes the next thing that OnPolling was told.
-func (l *lab) wantPolling(want bool) {
+func (l *harness) wantPolling(want bool) {
 	l.t.Helper()
 	select {
 	case got := <-l.polling:
@@ -166,7 +166,7 @@ func (l *lab) wantPolling(want bool) {
 	}
 }
 
-func (l *lab) none() {
+func (l *harness) none() {
 	l.t.Helper()
 	select {
 	case got := <-l.batches:
@@ -175,7 +175,7 @@ func (l *lab) none() {
 	}
 }
 
-func (l *lab) one() {
+func (l *harness) one() {
 	l.t.Helper()
 	select {
 	case got := <-l.batches:
@@ -188,11 +188,11 @@ func (l *lab) one() {
 }
 
 func TestBurst(t *testing.T) {
-	f := func(name string, test func(l *lab)) {
+	f := func(name string, test func(l *harness)) {
 		t.Helper()
-		t.Run(name, func(t *testing.T) { test(newLab(t, nil)) })
+		t.Run(name, func(t *testing.T) { test(newHarness(t, nil)) })
 	}
-	f("reported after 20 ms of quiet", func(l *lab) {
+	f("reported after 20 ms of quiet", func(l *harness) {
 		l.write("2")
 		l.event()
 		l.advance(19 * time.Millisecond)
@@ -203,7 +203,7 @@ func TestBurst(t *testing.T) {
 		l.advance(time.Millisecond)
 		l.one()
 	})
-	f("reported after 200 ms of noise", func(l *lab) {
+	f("reported after 200 ms of noise", func(l *harness) {
 		l.write("2")
 		for range 20 {
 			l.none()
@@ -212,7 +212,7 @@ func TestBurst(t *testing.T) {
 		}
 		l.one()
 	})
-	f("an empty file may be half a save", func(l *lab) {
+	f("an empty file may be half a save", func(l *harness) {
 		l.write("")
 		l.event()
 		l.advance(150 * time.Millisecond)
@@ -224,7 +224,7 @@ func TestBurst(t *testing.T) {
 		l.advance(time.Second)
 		l.none()
 	})
-	f("an empty file is reported at last", func(l *lab) {
+	f("an empty file is reported at last", func(l *harness) {
 		l.write("")
 		l.event()
 		l.advance(20 * time.Millisecond)
@@ -233,7 +233,7 @@ func TestBurst(t *testing.T) {
 		l.advance(time.Millisecond)
 		l.one()
 	})
-	f("a missing file may come back", func(l *lab) {
+	f("a missing file may come back", func(l *harness) {
 		l.remove()
 		l.event()
 		l.advance(100 * time.Millisecond)
@@ -247,19 +247,19 @@ func TestBurst(t *testing.T) {
 		l.advance(20 * time.Millisecond)
 		l.one()
 	})
-	f("a missing file is reported at last", func(l *lab) {
+	f("a missing file is reported at last", func(l *harness) {
 		l.remove()
 		l.event()
 		l.advance(200 * time.Millisecond)
 		l.one()
 	})
-	f("a change without an event is seen within a minute", func(l *lab) {
+	f("a change without an event is seen within a minute", func(l *harness) {
 		l.write("2")
 		l.advance(time.Minute)
 		l.advance(20 * time.Millisecond)
 		l.one()
 	})
-	f("lost events", func(l *lab) {
+	f("lost events", func(l *harness) {
 		l.idle()
 		// A write that nothing but the hash can tell: same size, same time.
 		old := time.Now().Add(-time.Hour)
@@ -281,7 +281,7 @@ func TestBurst(t *testing.T) {
 }
 
 // until lets time pass until done.
-func (l *lab) until(what string, done func() bool) {
+func (l *harness) until(what string, done func() bool) {
 	l.t.Helper()
 	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
@@ -293,7 +293,7 @@ func (l *lab) until(what string, done func() bool) {
 
 func TestPolling(t *testing.T) {
 	// Without any events.
-	l := newLab(t, errors.New("too many open files"))
+	l := newHarness(t, errors.New("too many open files"))
 	logged := func(text string) int { return strings.Count(l.log.String(), text) }
 	l.until("a warning", func() bool { return logged("cannot receive file events, looking every second") > 0 })
 	l.write("2")
@@ -313,7 +313,7 @@ func TestPolling(t *testing.T) {
 }
 
 func TestPollingOneDirectory(t *testing.T) {
-	l := newLab(t, nil)
+	l := newHarness(t, nil)
 	l.idle()
 	var mu sync.Mutex
 	full := true
@@ -351,7 +351,7 @@ func TestPollingOneDirectory(t *testing.T) {
 // TestSilentFileSystem: no event ever comes, and changes are seen; the file is
 // read only when it may have changed.
 func TestSilentFileSystem(t *testing.T) {
-	l := newLab(t, nil)
+	l := newHarness(t, nil)
 	l.w.Silent(func(string) string { return "nfs" })
 	// The watches are made anew after an error.
 	l.n.Errors <- errors.New("broken")
@@ -388,7 +388,7 @@ func TestSilentFileSystem(t *testing.T) {
 
 // TestPoll: no events are asked for.
 func TestPoll(t *testing.T) {
-	l := newLabWith(t, nil, func(o *watch.Options) { o.Poll = true })
+	l := newHarnessWith(t, nil, func(o *watch.Options) { o.Poll = true })
 	l.until("polling", func() bool { return len(l.polling) > 0 })
 	l.wantPolling(true)
 	l.write("2")

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long an event may take on a machine that is busy.
 const patience = 2 * time.Minute
 
-// house is a directory with a running watcher.
-type house struct {
+// dirHarness is a directory with a running watcher.
+type dirHarness struct {
 	t       *testing.T
 	dir     string
 	batches chan []string
@@ -37,7 +37,7 @@ type house struct {
 // save does what is one save. The watcher looks before it and after it, not in
 // between: on a busy machine that may be longer than a burst. What is seen of
 // half a save is tested with a clock that stands still.
-func (h *house) save(f func()) {
+func (h *dirHarness) save(f func()) {
 	h.t.Helper()
 	if h.release == nil {
 		h.release = h.hold()
@@ -49,15 +49,15 @@ func (h *house) save(f func()) {
 	f()
 }
 
-// newHouse builds a directory with setup, and watches names in it and the file
+// newDirHarness builds a directory with setup, and watches names in it and the file
 // sentinel.
-func newHouse(t *testing.T, setup func(h *house), names ...string) *house {
+func newDirHarness(t *testing.T, setup func(h *dirHarness), names ...string) *dirHarness {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, dir: dir, batches: make(chan []string, 100), hold: func() func() { return func() {} }}
+	h := &dirHarness{t: t, dir: dir, batches: make(chan []string, 100), hold: func() func() { return func() {} }}
 	h.write("sentinel", "0")
 	setup(h)
 	w := watch.New(watch.Options{
@@ -89,16 +89,16 @@ func newHouse(t *testing.T, setup func(h *house), names ...string) *house {
 	return h
 }
 
-func (h *house) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+func (h *dirHarness) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
 
-func (h *house) must(err error) {
+func (h *dirHarness) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) write(name, text string) {
+func (h *dirHarness) write(name, text string) {
 	h.t.Helper()
 	h.save(func() {
 		h.must(os.MkdirAll(filepath.Dir(h.path(name)), 0o755))
@@ -106,12 +106,12 @@ func (h *house) write(name, text string) {
 	})
 }
 
-func (h *house) rename(from, to string) {
+func (h *dirHarness) rename(from, to string) {
 	h.t.Helper()
 	h.must(os.Rename(h.path(from), h.path(to)))
 }
 
-func (h *house) link(target, name string) {
+func (h *dirHarness) link(target, name string) {
 	h.t.Helper()
 	if runtime.GOOS == "windows" {
 		h.t.Skip("symbolic links need privileges")
@@ -120,7 +120,7 @@ func (h *house) link(target, name string) {
 	h.must(os.Symlink(filepath.FromSlash(target), h.path(name)))
 }
 
-func (h *house) next() []string {
+func (h *dirHarness) next() []string {
 	h.t.Helper()
 	select {
 	case paths := <-h.batches:
@@ -139,7 +139,7 @@ func (h *house) next() []string {
 
 // want is that exactly one change has been reported, of names; of none, that
 // no change has been.
-func (h *house) want(names ...string) {
+func (h *dirHarness) want(names ...string) {
 	h.t.Helper()
 	if h.release != nil { // in the midst of a save
 		h.release()
@@ -159,11 +159,11 @@ func (h *house) want(names ...string) {
 }
 
 func TestSaves(t *testing.T) {
-	f := func(name, watch string, setup, save func(h *house), want ...string) {
+	f := func(name, watch string, setup, save func(h *dirHarness), want ...string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, setup, watch)
+			h := newDirHarness(t, setup, watch)
 			h.want() // it runs
 			h.save(func() { save(h) })
 			h.want(want...)
@@ -177,27 +177,27 @@ func TestSaves(t *testing.T) {
 			}
 		})
 	}
-	one := func(h *house) { h.write("d/f", "1") }
+	one := func(h *dirHarness) { h.write("d/f", "1") }
 	for _, w := range []string{"d", "d/f"} { // a directory, and a file in it
-		f("write/"+w, w, one, func(h *house) { h.write("d/f", "2") }, "d/f")
-		f("write the same/"+w, w, one, func(h *house) { h.write("d/f", "1") })
-		f("touch/"+w, w, one, func(h *house) { h.must(os.Chtimes(h.path("d/f"), time.Now(), time.Now())) })
-		f("write with the old time/"+w, w, func(h *house) {
+		f("write/"+w, w, one, func(h *dirHarness) { h.write("d/f", "2") }, "d/f")
+		f("write the same/"+w, w, one, func(h *dirHarness) { h.write("d/f", "1") })
+		f("touch/"+w, w, one, func(h *dirHarness) { h.must(os.Chtimes(h.path("d/f"), time.Now(), time.Now())) })
+		f("write with the old time/"+w, w, func(h *dirHarness) {
 			one(h)
 			h.must(os.Chtimes(h.path("d/f"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
-		}, func(h *house) {
+		}, func(h *dirHarness) {
 			h.write("d/f", "2")
 			h.must(os.Chtimes(h.path("d/f"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
 		}, "d/f")
-		f("rename over/"+w, w, one, func(h *house) {
+		f("rename over/"+w, w, one, func(h *dirHarness) {
 			h.write("d/.f.tmp", "2")
 			h.rename("d/.f.tmp", "d/f")
 		}, "d/f")
-		f("rename over from elsewhere/"+w, w, one, func(h *house) {
+		f("rename over from elsewhere/"+w, w, one, func(h *dirHarness) {
 			h.write("x/f", "2")
 			h.rename("x/f", "d/f")
 		}, "d/f")
-		f("vim with backup/"+w, w, one, func(h *house) {
+		f("vim with backup/"+w, w, one, func(h *dirHarness) {
 			h.write("d/.f.swp", "x")
 			h.write("d/4913", "")
 			h.must(os.Remove(h.path("d/4913")))
@@ -205,15 +205,15 @@ func TestSaves(t *testing.T) {
 			h.write("d/f", "2")
 			h.must(os.Remove(h.path("d/f~")))
 		}, "d/f")
-		f("delete and create/"+w, w, one, func(h *house) {
+		f("delete and create/"+w, w, one, func(h *dirHarness) {
 			h.must(os.Remove(h.path("d/f")))
 			h.write("d/f", "2")
 		}, "d/f")
-		f("delete and create the same/"+w, w, one, func(h *house) {
+		f("delete and create the same/"+w, w, one, func(h *dirHarness) {
 			h.must(os.Remove(h.path("d/f")))
 			h.write("d/f", "1")
 		})
-		f("truncate and append/"+w, w, one, func(h *house) {
+		f("truncate and append/"+w, w, one, func(h *dirHarness) {
 			h.must(os.Truncate(h.path("d/f"), 0))
 			file, err := os.OpenFile(h.path("d/f"), os.O_APPEND|os.O_WRONLY, 0)
 			h.must(err)
@@ -221,39 +221,39 @@ func TestSaves(t *testing.T) {
 			h.must(err)
 			h.must(file.Close())
 		}, "d/f")
-		f("delete/"+w, w, one, func(h *house) { h.must(os.Remove(h.path("d/f"))) }, "d/f")
-		f("empty/"+w, w, one, func(h *house) { h.write("d/f", "") }, "d/f")
-		f("create/"+w, w, func(h *house) { h.must(os.Mkdir(h.path("d"), 0o755)) }, func(h *house) { h.write("d/f", "1") }, "d/f")
-		f("create with directories/"+w, w, func(*house) {}, func(h *house) { h.write("d/f", "1") }, "d/f")
-		f("replace the directory/"+w, w, one, func(h *house) {
+		f("delete/"+w, w, one, func(h *dirHarness) { h.must(os.Remove(h.path("d/f"))) }, "d/f")
+		f("empty/"+w, w, one, func(h *dirHarness) { h.write("d/f", "") }, "d/f")
+		f("create/"+w, w, func(h *dirHarness) { h.must(os.Mkdir(h.path("d"), 0o755)) }, func(h *dirHarness) { h.write("d/f", "1") }, "d/f")
+		f("create with directories/"+w, w, func(*dirHarness) {}, func(h *dirHarness) { h.write("d/f", "1") }, "d/f")
+		f("replace the directory/"+w, w, one, func(h *dirHarness) {
 			h.write("new/f", "2")
 			h.rename("d", "old")
 			h.rename("new", "d")
 		}, "d/f")
-		f("remake the directory/"+w, w, one, func(h *house) {
+		f("remake the directory/"+w, w, one, func(h *dirHarness) {
 			h.must(os.RemoveAll(h.path("d")))
 			h.write("d/f", "2")
 		}, "d/f")
-		f("remove the directory/"+w, w, one, func(h *house) { h.must(os.RemoveAll(h.path("d"))) }, "d/f")
-		f("not ours/"+w, w, one, func(h *house) {
+		f("remove the directory/"+w, w, one, func(h *dirHarness) { h.must(os.RemoveAll(h.path("d"))) }, "d/f")
+		f("not ours/"+w, w, one, func(h *dirHarness) {
 			h.write("e/f", "2")
 			h.write("d/.g", "2")
 			h.write("d/f~", "2")
 		})
 
 		// Kubernetes swaps the link ..data to a new directory.
-		configMap := func(h *house) {
+		configMap := func(h *dirHarness) {
 			h.write("d/..1/f", "1")
 			h.link("..1", "d/..data")
 			h.link("..data/f", "d/f")
 		}
-		f("ConfigMap/"+w, w, configMap, func(h *house) {
+		f("ConfigMap/"+w, w, configMap, func(h *dirHarness) {
 			h.write("d/..2/f", "2")
 			h.link("..2", "d/..data_tmp")
 			h.rename("d/..data_tmp", "d/..data")
 			h.must(os.RemoveAll(h.path("d/..1")))
 		}, "d/f")
-		f("ConfigMap twice/"+w, w, configMap, func(h *house) {
+		f("ConfigMap twice/"+w, w, configMap, func(h *dirHarness) {
 			for _, v := range []string{"2", "3"} {
 				h.write("d/.."+v+"/f", v)
 				h.link(".."+v, "d/..data_tmp")
@@ -262,39 +262,39 @@ func TestSaves(t *testing.T) {
 			}
 			h.must(os.Remove(h.path("d/..1/f")))
 		})
-		f("behind a link/"+w, w, func(h *house) {
+		f("behind a link/"+w, w, func(h *dirHarness) {
 			h.write("real/f", "1")
 			h.link("real", "d")
-		}, func(h *house) { h.write("real/f", "2") }, "d/f")
-		f("another link/"+w, w, func(h *house) {
+		}, func(h *dirHarness) { h.write("real/f", "2") }, "d/f")
+		f("another link/"+w, w, func(h *dirHarness) {
 			h.write("real/f", "1")
 			h.write("other/f", "2")
 			h.link("real", "d")
-		}, func(h *house) {
+		}, func(h *dirHarness) {
 			h.link("other", "d.tmp")
 			h.rename("d.tmp", "d")
 		}, "d/f")
-		f("a link that dangled/"+w, w, func(h *house) { h.link("real", "d") }, func(h *house) { h.write("real/f", "1") }, "d/f")
+		f("a link that dangled/"+w, w, func(h *dirHarness) { h.link("real", "d") }, func(h *dirHarness) { h.write("real/f", "1") }, "d/f")
 	}
 
 	// Patterns.
-	f("pattern/write", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) {
+	f("pattern/write", "d/*.f", func(h *dirHarness) { h.write("d/a.f", "1") }, func(h *dirHarness) {
 		h.write("d/x/b.f", "1")
 		h.write("d/b.g", "1")
 		h.write("d/.b.f", "1")
 		h.write("d/a.f", "2")
 	}, "d/a.f")
-	f("pattern/create and remove", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) {
+	f("pattern/create and remove", "d/*.f", func(h *dirHarness) { h.write("d/a.f", "1") }, func(h *dirHarness) {
 		h.write("d/b.f", "1")
 		h.must(os.Remove(h.path("d/a.f")))
 	}, "d/a.f", "d/b.f")
-	f("pattern/not ours", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) { h.write("d/data/huge.f", "1") })
-	f("pattern/later directory", "d/*.f", func(*house) {}, func(h *house) { h.write("d/a.f", "1") }, "d/a.f")
-	f("pattern/ConfigMap", "d/*.f", func(h *house) {
+	f("pattern/not ours", "d/*.f", func(h *dirHarness) { h.write("d/a.f", "1") }, func(h *dirHarness) { h.write("d/data/huge.f", "1") })
+	f("pattern/later directory", "d/*.f", func(*dirHarness) {}, func(h *dirHarness) { h.write("d/a.f", "1") }, "d/a.f")
+	f("pattern/ConfigMap", "d/*.f", func(h *dirHarness) {
 		h.write("d/..1/a.f", "1")
 		h.link("..1", "d/..data")
 		h.link("..data/a.f", "d/a.f")
-	}, func(h *house) {
+	}, func(h *dirHarness) {
 		h.write("d/..2/a.f", "2")
 		h.link("..2", "d/..data_tmp")
 		h.rename("d/..data_tmp", "d/..data")
@@ -302,37 +302,37 @@ func TestSaves(t *testing.T) {
 	}, "d/a.f")
 
 	// Directories.
-	f("new directories", "d", one, func(h *house) { h.write("d/a/b/c", "1") }, "d/a/b/c")
-	f("directory moved in", "d", one, func(h *house) {
+	f("new directories", "d", one, func(h *dirHarness) { h.write("d/a/b/c", "1") }, "d/a/b/c")
+	f("directory moved in", "d", one, func(h *dirHarness) {
 		h.write("x/a/b", "1")
 		h.rename("x", "d/x")
 	}, "d/x/a/b")
-	f("directory moved out", "d", func(h *house) { h.write("d/x/a", "1") }, func(h *house) { h.rename("d/x", "y") }, "d/x/a")
-	f("rename", "d", one, func(h *house) { h.rename("d/f", "d/g") }, "d/f", "d/g")
-	f("two files", "d", one, func(h *house) {
+	f("directory moved out", "d", func(h *dirHarness) { h.write("d/x/a", "1") }, func(h *dirHarness) { h.rename("d/x", "y") }, "d/x/a")
+	f("rename", "d", one, func(h *dirHarness) { h.rename("d/f", "d/g") }, "d/f", "d/g")
+	f("two files", "d", one, func(h *dirHarness) {
 		h.write("d/f", "2")
 		h.write("d/g", "2")
 	}, "d/f", "d/g")
-	f("link in a directory", "d", func(h *house) {
+	f("link in a directory", "d", func(h *dirHarness) {
 		h.write("real/f", "1")
 		h.link("../real", "d/x")
-	}, func(h *house) { h.write("real/f", "2") }, "d/x/f")
-	f("links in a circle", "d", func(h *house) {
+	}, func(h *dirHarness) { h.write("real/f", "2") }, "d/x/f")
+	f("links in a circle", "d", func(h *dirHarness) {
 		h.write("d/a/f", "1")
 		h.link("../../d", "d/a/up")
 		h.link("loop", "d/loop")
-	}, func(h *house) { h.write("d/a/f", "2") }, "d/a/f")
-	f("file becomes directory", "d", one, func(h *house) {
+	}, func(h *dirHarness) { h.write("d/a/f", "2") }, "d/a/f")
+	f("file becomes directory", "d", one, func(h *dirHarness) {
 		h.must(os.Remove(h.path("d/f")))
 		h.write("d/f/g", "1")
 	}, "d/f", "d/f/g")
 	if runtime.GOOS != "windows" && os.Getuid() != 0 {
-		f("not readable", "d", one, func(h *house) { h.must(os.Chmod(h.path("d/f"), 0)) }, "d/f")
+		f("not readable", "d", one, func(h *dirHarness) { h.must(os.Chmod(h.path("d/f"), 0)) }, "d/f")
 	}
 }
 
 func TestSet(t *testing.T) {
-	h := newHouse(t, func(h *house) {
+	h := newDirHarness(t, func(h *dirHarness) {
 		h.write("a/f", "1")
 		h.write("b/f", "1")
 	}, "a")

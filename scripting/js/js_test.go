@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is one scripted node in front of a sink.
-type fixture struct {
+// harness is one scripted node in front of a sink.
+type harness struct {
 	*componenttest.Node
 	sink *flowtest.Sink
 	c    component.Component
@@ -59,9 +59,9 @@ func loadFile(t testing.TB, name, src string, files ...string) component.Registr
 }
 
 // build builds a script with the attributes of a block.
-func build(t testing.TB, src, attrs string, files ...string) *fixture {
+func build(t testing.TB, src, attrs string, files ...string) *harness {
 	t.Helper()
-	f := &fixture{Node: componenttest.New(t, "test.script.default"), sink: flowtest.NewSink("sink")}
+	f := &harness{Node: componenttest.New(t, "test.script.default"), sink: flowtest.NewSink("sink")}
 	f.reg = load(t, src, files...)
 	if f.reg.Err != nil {
 		t.Fatalf("cannot load: %v", f.reg.Err)
@@ -70,7 +70,7 @@ func build(t testing.TB, src, attrs string, files ...string) *fixture {
 	return f
 }
 
-func (f *fixture) rebuild(t testing.TB, r component.Registration, attrs string) {
+func (f *harness) rebuild(t testing.TB, r component.Registration, attrs string) {
 	t.Helper()
 	args, err := decode(r, f.sink, attrs)
 	if err != nil {
@@ -104,12 +104,12 @@ func decode(r component.Registration, sink *flowtest.Sink, attrs string) (any, e
 
 // send passes a batch in text form through the script and returns what comes
 // out, in text form.
-func (f *fixture) send(t testing.TB, in string) string {
+func (f *harness) send(t testing.TB, in string) string {
 	t.Helper()
 	return f.sendBatch(t, parse(t, in))
 }
 
-func (f *fixture) sendBatch(t testing.TB, b *batch.Metrics) string {
+func (f *harness) sendBatch(t testing.TB, b *batch.Metrics) string {
 	t.Helper()
 	n := len(f.sink.Batches())
 	if err := f.c.(flow.MetricsConsumer).ConsumeMetrics(context.Background(), b); err != nil {

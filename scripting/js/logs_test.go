@@ -21,7 +21,7 @@ func parseLogs(t testing.TB, text string) *batch.Logs {
 }
 
 // sendLogs sends lines and returns what came out of it: lines, then samples.
-func (f *fixture) sendLogs(t testing.TB, in string) string {
+func (f *harness) sendLogs(t testing.TB, in string) string {
 	t.Helper()
 	logs, samples := len(f.sink.Logs()), len(f.sink.Batches())
 	if err := f.c.(flow.LogsConsumer).ConsumeLogs(t.Context(), parseLogs(t, in)); err != nil {
@@ -151,7 +151,7 @@ export default defineTransform({ stream(s: any, ctx: any) {
 // TestSignalsMeet: lines make samples and samples make lines, where the script
 // says that it sends them.
 func TestSignalsMeet(t *testing.T) {
-	toSamples := func(sends string) *fixture {
+	toSamples := func(sends string) *harness {
 		return build(t, `import { defineTransform } from "weir"
 export default defineTransform({
 	`+sends+`

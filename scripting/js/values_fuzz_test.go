@@ -46,7 +46,7 @@ func TestValuesInChild(t *testing.T) {
 }
 
 // playValues plays one case: its first byte says where.
-func playValues(t testing.TB, fx *fixture, data []byte) error {
+func playValues(t testing.TB, fx *harness, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}

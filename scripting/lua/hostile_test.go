@@ -124,8 +124,8 @@ func TestHostileCorpus(t *testing.T) {
 	})
 }
 
-// bombed is the fixture for bombs.
-func (f *fixture) bombed() hostiletest.Node { return hostiletest.Node{Send: f.send, Health: f.Health} }
+// bombed is the harness for bombs.
+func (f *harness) bombed() hostiletest.Node { return hostiletest.Node{Send: f.send, Health: f.Health} }
 
 // newRange has a neighbour that works on every batch.
 func newRange(t *testing.T) hostiletest.Range {

@@ -23,7 +23,7 @@ func parseLogs(t testing.TB, text string) *batch.Logs {
 
 // sendLogs passes lines in text form through the script and returns what comes
 // out: lines in text form, and behind them samples.
-func (f *fixture) sendLogs(t testing.TB, in string) string {
+func (f *harness) sendLogs(t testing.TB, in string) string {
 	t.Helper()
 	logs, samples := len(f.sink.Logs()), len(f.sink.Batches())
 	if err := f.c.(flow.LogsConsumer).ConsumeLogs(context.Background(), parseLogs(t, in)); err != nil {

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is one scripted node in front of a sink.
-type fixture struct {
+// harness is one scripted node in front of a sink.
+type harness struct {
 	*componenttest.Node
 	sink *flowtest.Sink
 	c    component.Component
@@ -54,9 +54,9 @@ func load(t testing.TB, src string, libs ...string) component.Registration {
 }
 
 // build builds a script with the attributes of a block.
-func build(t testing.TB, src, attrs string, libs ...string) *fixture {
+func build(t testing.TB, src, attrs string, libs ...string) *harness {
 	t.Helper()
-	f := &fixture{Node: componenttest.New(t, "test.script.default"), sink: flowtest.NewSink("sink")}
+	f := &harness{Node: componenttest.New(t, "test.script.default"), sink: flowtest.NewSink("sink")}
 	f.reg = load(t, src, libs...)
 	if f.reg.Err != nil {
 		t.Fatalf("cannot load: %v", f.reg.Err)
@@ -65,7 +65,7 @@ func build(t testing.TB, src, attrs string, libs ...string) *fixture {
 	return f
 }
 
-func (f *fixture) rebuild(t testing.TB, r component.Registration, attrs string) {
+func (f *harness) rebuild(t testing.TB, r component.Registration, attrs string) {
 	t.Helper()
 	args, err := decode(r, f.sink, attrs)
 	if err != nil {
@@ -99,12 +99,12 @@ func decode(r component.Registration, sink *flowtest.Sink, attrs string) (any, e
 
 // send passes a batch in text form through the script and returns what comes
 // out, in text form.
-func (f *fixture) send(t testing.TB, in string) string {
+func (f *harness) send(t testing.TB, in string) string {
 	t.Helper()
 	return f.sendBatch(t, parse(t, in))
 }
 
-func (f *fixture) sendBatch(t testing.TB, b *batch.Metrics) string {
+func (f *harness) sendBatch(t testing.TB, b *batch.Metrics) string {
 	t.Helper()
 	n := len(f.sink.Batches())
 	if err := f.c.(flow.MetricsConsumer).ConsumeMetrics(context.Background(), b); err != nil {

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-type lab struct {
+type harness struct {
 	t     *testing.T
 	dir   string
 	clock *clocktest.Fake
@@ -26,18 +26,18 @@ type lab struct {
 	lost  map[string]int
 }
 
-func newLab(t *testing.T) *lab {
-	l := &lab{t: t, dir: filepath.Join(t.TempDir(), "q"), clock: clocktest.New(start), lost: map[string]int{}}
+func newHarness(t *testing.T) *harness {
+	l := &harness{t: t, dir: filepath.Join(t.TempDir(), "q"), clock: clocktest.New(start), lost: map[string]int{}}
 	l.reopen()
 	return l
 }
 
 // reopen is what the next process does.
-func (l *lab) reopen() {
+func (l *harness) reopen() {
 	l.s = New(l.dir, l.clock, slog.New(slog.DiscardHandler), func(reason string, e Entry) { l.lost[reason] += e.Records })
 }
 
-func (l *lab) put(data string) uint64 {
+func (l *harness) put(data string) uint64 {
 	l.t.Helper()
 	id, err := l.s.Put(Entry{Node: "a.b.c", Records: len(data), Text: "failed", Error: []byte(`{"line":1}`)}, []byte(data))
 	if err != nil {
@@ -47,7 +47,7 @@ func (l *lab) put(data string) uint64 {
 }
 
 // want compares the data of all entries, as the store and as anybody reads it.
-func (l *lab) want(want ...string) {
+func (l *harness) want(want ...string) {
 	l.t.Helper()
 	ids, err := l.s.IDs()
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *lab) want(want ...string) {
 }
 
 func TestPutReadDrop(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.want()
 	a := l.put("one\nNaN(0x7ff8000000000000)\n")
 	l.clock.Advance(time.Second)
@@ -108,7 +108,7 @@ func TestPutReadDrop(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.s.Configure(Limits{MaxSize: 3000, MaxAge: time.Hour})
 	for range 5 {
 		l.put(strings.Repeat("x", 1000))
@@ -134,7 +134,7 @@ func TestBounds(t *testing.T) {
 
 // A process that dies while it writes leaves nothing that counts.
 func TestUnfinished(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.put("one")
 	left := filepath.Join(l.dir, fileName(2)+tmp)
 	if err := os.WriteFile(left, []byte("weirq"), 0o600); err != nil {
@@ -158,7 +158,7 @@ func TestDamaged(t *testing.T) {
 	}
 	for name, f := range spoil {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
+			l := newHarness(t)
 			id := l.put("one")
 			l.put("two")
 			path := filepath.Join(l.dir, fileName(id))
@@ -187,7 +187,7 @@ func TestDamaged(t *testing.T) {
 
 // A write that fails stores nothing, and the next one is as good as ever.
 func TestFullDisk(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.put("one")
 	full := errors.New("no space left on device")
 	l.s.write = func(path string, b []byte) error { return full }

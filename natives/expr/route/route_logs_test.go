@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/natives/expr/route"
 )
 
-func (l *lab) parseLines(text string) *batch.Logs {
+func (l *harness) parseLines(text string) *batch.Logs {
 	l.t.Helper()
 	b, err := batch.ParseLogsText(text, batch.TextOptions{Source: 1})
 	if err != nil {
@@ -26,12 +26,12 @@ func (l *lab) parseLines(text string) *batch.Logs {
 	return b
 }
 
-func (l *lab) sendLines(b *batch.Logs) error {
+func (l *harness) sendLines(b *batch.Logs) error {
 	return l.c.(flow.LogsConsumer).ConsumeLogs(l.t.Context(), b)
 }
 
 // gotLines are the lines that each sink has.
-func (l *lab) gotLines() map[string]string {
+func (l *harness) gotLines() map[string]string {
 	out := map[string]string{}
 	for name, s := range l.sinks {
 		var lines []string
@@ -45,7 +45,7 @@ func (l *lab) gotLines() map[string]string {
 	return out
 }
 
-func (l *lab) wantLines(want map[string]string) {
+func (l *harness) wantLines(want map[string]string) {
 	l.t.Helper()
 	if diff := cmp.Diff(want, l.gotLines()); diff != "" {
 		l.t.Errorf("(-want +got):\n%s", diff)
@@ -57,7 +57,7 @@ const fourLines = "{app=\"a\"} a1\n{app=\"b\"} b1\n{app=\"a\"} a2\n{app=\"c\"} {
 func TestLines(t *testing.T) {
 	f := func(want map[string]string, dropped uint64, routes ...string) {
 		t.Helper()
-		l := newLab(t, routes...)
+		l := newHarness(t, routes...)
 		in := l.parseLines(fourLines)
 		for range 2 { // the second time from memory
 			if err := l.sendLines(in); err != nil {
@@ -92,7 +92,7 @@ func TestLines(t *testing.T) {
 
 // TestLineFailures: a line on which an expression fails does not go that way.
 func TestLineFailures(t *testing.T) {
-	l := newLab(t, `int(line) > 3 -> big`, `line == "x" -> x`, `-> rest`)
+	l := newHarness(t, `int(line) > 3 -> big`, `line == "x" -> x`, `-> rest`)
 	if err := l.sendLines(l.parseLines("{} 5\n{} x\n{} y\n{} 1\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestLineFailures(t *testing.T) {
 // TestRefusedLines: only the way that refused is retried, and a line that no way
 // kept is not accepted.
 func TestRefusedLines(t *testing.T) {
-	l := newLab(t, `labels.app == "a" -> a both`, `-> rest`)
+	l := newHarness(t, `labels.app == "a" -> a both`, `-> rest`)
 	no := errors.New("full")
 	l.sinks["a"].Refuse(no)
 	err := l.sendLines(l.parseLines(fourLines))
@@ -124,7 +124,7 @@ func TestRefusedLines(t *testing.T) {
 // TestBothSignals: a block over labels takes both, and of its receivers each gets
 // what it takes; what goes a way on which nobody takes it is counted.
 func TestBothSignals(t *testing.T) {
-	l := newLab(t, `labels.app == "a" -> samples lines`, `labels.app == "b" -> samples`, `-> lines`)
+	l := newHarness(t, `labels.app == "a" -> samples lines`, `labels.app == "b" -> samples`, `-> lines`)
 	l.sinks["samples"].Receiver().SetAccepts(batch.SignalMetrics)
 	l.sinks["lines"].Receiver().SetAccepts(batch.SignalLogs)
 	if err := l.sendLines(l.parseLines(fourLines)); err != nil {
@@ -140,19 +140,19 @@ func TestBothSignals(t *testing.T) {
 // TestOtherSignal: while the routes became ones over lines, samples that are
 // still on their way go to forward_to, and the other way round.
 func TestOtherSignal(t *testing.T) {
-	l := newLab(t, `value > 0 -> a`, `-> rest`)
+	l := newHarness(t, `value > 0 -> a`, `-> rest`)
 	if err := l.sendLines(l.parseLines("{} x\n")); err != nil {
 		t.Fatal(err)
 	}
 	l.wantLines(map[string]string{"rest": "x"})
-	l = newLab(t, `line == "x" -> a`, `-> rest`)
+	l = newHarness(t, `line == "x" -> a`, `-> rest`)
 	l.want("m 1", "rest: m 1")
 }
 
 func TestPasses(t *testing.T) {
 	f := func(want batch.Signals, why, problem string, whens ...string) {
 		t.Helper()
-		l := &lab{t: t, sinks: map[string]*flowtest.Sink{}}
+		l := &harness{t: t, sinks: map[string]*flowtest.Sink{}}
 		a := l.arguments(append(whens, "-> ")...)
 		if s, got := route.Registration().Passes(a); s != want || got != why {
 			t.Errorf("%s: got %s, %q", whens, s, got)

@@ -26,8 +26,8 @@ type node interface {
 	flow.MetricsConsumer
 }
 
-// lab is a component, sinks by name, and the handles of the test's series.
-type lab struct {
+// harness is a component, sinks by name, and the handles of the test's series.
+type harness struct {
 	t      *testing.T
 	n      *componenttest.Node
 	sinks  map[string]*flowtest.Sink
@@ -35,15 +35,15 @@ type lab struct {
 	series map[string]*batch.Series
 }
 
-// newLab builds routes, each "when -> sink sink", the last "-> sink" for the
+// newHarness builds routes, each "when -> sink sink", the last "-> sink" for the
 // rest.
-func newLab(t *testing.T, routes ...string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "expr.route.r"), sinks: map[string]*flowtest.Sink{}, series: map[string]*batch.Series{}}
+func newHarness(t *testing.T, routes ...string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "expr.route.r"), sinks: map[string]*flowtest.Sink{}, series: map[string]*batch.Series{}}
 	l.c = l.n.Build(t, route.Registration(), l.arguments(routes...)).(node)
 	return l
 }
 
-func (l *lab) arguments(routes ...string) *route.Arguments {
+func (l *harness) arguments(routes ...string) *route.Arguments {
 	a := &route.Arguments{}
 	for i, r := range routes {
 		when, to, _ := strings.Cut(r, "-> ")
@@ -63,7 +63,7 @@ func (l *lab) arguments(routes ...string) *route.Arguments {
 	return a
 }
 
-func (l *lab) update(routes ...string) {
+func (l *harness) update(routes ...string) {
 	l.t.Helper()
 	if err := l.c.Update(l.arguments(routes...)); err != nil {
 		l.t.Fatal(err)
@@ -71,7 +71,7 @@ func (l *lab) update(routes ...string) {
 }
 
 // parse gives the same series the same handles in every batch.
-func (l *lab) parse(text string) *batch.Metrics {
+func (l *harness) parse(text string) *batch.Metrics {
 	l.t.Helper()
 	b, err := batch.ParseText(text, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
 		k := fmt.Sprint(ls)
@@ -87,7 +87,7 @@ func (l *lab) parse(text string) *batch.Metrics {
 }
 
 // receivedSince returns what each sink has received since before, in one line each.
-func (l *lab) receivedSince(before map[string]int) map[string]string {
+func (l *harness) receivedSince(before map[string]int) map[string]string {
 	out := map[string]string{}
 	for name, s := range l.sinks {
 		var lines []string
@@ -103,7 +103,7 @@ func (l *lab) receivedSince(before map[string]int) map[string]string {
 	return out
 }
 
-func (l *lab) counts() map[string]int {
+func (l *harness) counts() map[string]int {
 	n := map[string]int{}
 	for name, s := range l.sinks {
 		n[name] = len(s.Batches())
@@ -112,7 +112,7 @@ func (l *lab) counts() map[string]int {
 }
 
 // want sends a batch and compares what each sink gets: "sink: a 1, b 2".
-func (l *lab) want(in string, want ...string) {
+func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	before := l.counts()
 	if err := l.c.ConsumeMetrics(l.t.Context(), l.parse(in)); err != nil {
@@ -121,7 +121,7 @@ func (l *lab) want(in string, want ...string) {
 	l.wantSince(before, want...)
 }
 
-func (l *lab) wantSince(before map[string]int, want ...string) {
+func (l *harness) wantSince(before map[string]int, want ...string) {
 	l.t.Helper()
 	m := map[string]string{}
 	for _, w := range want {
@@ -134,7 +134,7 @@ func (l *lab) wantSince(before map[string]int, want ...string) {
 }
 
 func TestFirstMatchWins(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> prod`, `labels.env == "prod" || labels.env == "dev" -> dev`, `-> rest`)
+	l := newHarness(t, `labels.env == "prod" -> prod`, `labels.env == "prod" || labels.env == "dev" -> dev`, `-> rest`)
 	in := "a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3\nb{env=\"prod\"} 4"
 	for range 2 { // the second time from memory
 		l.want(in, `prod: a{env="prod"} 1, b{env="prod"} 4`, `dev: a{env="dev"} 2`, `rest: a 3`)
@@ -142,7 +142,7 @@ func TestFirstMatchWins(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	l := newLab(t, `value > 100 -> high`, `labels.x == "1" && value > 10 -> x`, `labels.x == "1" -> low`, `-> rest`)
+	l := newHarness(t, `value > 100 -> high`, `labels.x == "1" && value > 10 -> x`, `labels.x == "1" -> low`, `-> rest`)
 	l.want("a 101\na 5\na{x=\"1\"} 101\na{x=\"1\"} 11\na{x=\"1\"} 1",
 		`high: a 101, a{x="1"} 101`, `rest: a 5`, `x: a{x="1"} 11`, `low: a{x="1"} 1`)
 	// A histogram has no value to judge, and follows the labels: the part of
@@ -152,7 +152,7 @@ func TestValues(t *testing.T) {
 
 // TestMarkerFollowsSamples: a marker ends a series wherever it went, once.
 func TestMarkerFollowsSamples(t *testing.T) {
-	l := newLab(t, `value > 100 -> high`, `-> rest`)
+	l := newHarness(t, `value > 100 -> high`, `-> rest`)
 	l.want("a 101", "high: a 101")
 	l.want("a 5", "rest: a 5")
 	l.want("a stale", "high: a stale", "rest: a stale")
@@ -162,7 +162,7 @@ func TestMarkerFollowsSamples(t *testing.T) {
 }
 
 func TestSharedReceivers(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> all prod`, `labels.env == "dev" -> all`, `-> rest all all`)
+	l := newHarness(t, `labels.env == "prod" -> all prod`, `labels.env == "dev" -> all`, `-> rest all all`)
 	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
 		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} 1`, `rest: a 3`)
 	// Another way to the same receiver ends nothing there.
@@ -172,7 +172,7 @@ func TestSharedReceivers(t *testing.T) {
 }
 
 func TestNowhere(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> prod`, `labels.env == "dev" -> `, `-> `)
+	l := newHarness(t, `labels.env == "prod" -> prod`, `labels.env == "dev" -> `, `-> `)
 	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3\nb 4", `prod: a{env="prod"} 1`)
 	if diff := cmp.Diff(map[string]uint64{"no_receiver": 3}, l.n.Stats.Dropped()); diff != "" {
 		t.Errorf("dropped (-want +got):\n%s", diff)
@@ -180,7 +180,7 @@ func TestNowhere(t *testing.T) {
 }
 
 func TestChangeEndsSeries(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
 	in := "a{env=\"prod\"} 1\na 3"
 	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
 	l.update(`labels.env == "dev" -> prod`, `-> rest`)
@@ -201,7 +201,7 @@ func TestChangeEndsSeries(t *testing.T) {
 // the source's next batch.
 func TestLeavingReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+		l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
 		l.n.Run(t, l.c)
 		l.want("a{env=\"prod\"} 1\na 3", `prod: a{env="prod"} 1`, `rest: a 3`)
 		before := l.counts()
@@ -217,7 +217,7 @@ func TestLeavingReceiver(t *testing.T) {
 
 // TestPartial: one way refuses, and only that is retried.
 func TestPartial(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
 	l.sinks["prod"].Refuse(flowtest.ErrRefused)
 	before := l.counts()
 	err := l.c.ConsumeMetrics(t.Context(), l.parse("a{env=\"prod\"} 1\na 3"))
@@ -247,7 +247,7 @@ func TestPartial(t *testing.T) {
 
 // TestBlockedWay: a way that blocks does not keep another waiting.
 func TestBlockedWay(t *testing.T) {
-	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
 	gate := flow.NewReceiver("blocked", batch.SignalMetrics, nil, nil) // nothing behind it
 	a := l.arguments(`labels.env == "prod" -> prod`, `-> rest`)
 	a.Routes[0].ForwardTo = []*flow.Receiver{gate}
@@ -267,7 +267,7 @@ func TestBlockedWay(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	l := newLab(t, `int(labels.code) >= 500 -> errors`, `labels.code startsWith "x" -> x`, `-> rest`)
+	l := newHarness(t, `int(labels.code) >= 500 -> errors`, `labels.code startsWith "x" -> x`, `-> rest`)
 	l.want("a{code=\"503\"} 1\na{code=\"x1\"} 1\na{code=\"y\"} 1\na{code=\"200\"} 1",
 		`errors: a{code="503"} 1`, `x: a{code="x1"} 1`, `rest: a{code="y"} 1, a{code="200"} 1`)
 	if h := l.n.Health(); h.State != component.Unhealthy || !strings.HasPrefix(h.Message, "when: ") {

@@ -16,7 +16,7 @@ import (
 func meta(name, src string) string { return strings.Replace(label(name, src), "label", "meta", 1) }
 
 // parseLines gives the same stream the same handle in every batch.
-func (l *lab) parseLines(text string) *batch.Logs {
+func (l *harness) parseLines(text string) *batch.Logs {
 	l.t.Helper()
 	in := batch.NewInterner(0)
 	b, err := batch.ParseLogsText(text, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
@@ -28,7 +28,7 @@ func (l *lab) parseLines(text string) *batch.Logs {
 	return b
 }
 
-func (l *lab) sendLines(b *batch.Logs) *batch.Logs {
+func (l *harness) sendLines(b *batch.Logs) *batch.Logs {
 	l.t.Helper()
 	if err := l.c.(flow.LogsConsumer).ConsumeLogs(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
@@ -36,7 +36,7 @@ func (l *lab) sendLines(b *batch.Logs) *batch.Logs {
 	return l.sink.LastLogs()
 }
 
-func (l *lab) wantLines(in string, want ...string) {
+func (l *harness) wantLines(in string, want ...string) {
 	l.t.Helper()
 	b := l.parseLines(in)
 	for range 2 { // the second time from memory
@@ -50,7 +50,7 @@ func (l *lab) wantLines(in string, want ...string) {
 func TestLines(t *testing.T) {
 	f := func(body, in string, want ...string) {
 		t.Helper()
-		newLab(t, body).wantLines(in, want...)
+		newHarness(t, body).wantLines(in, want...)
 	}
 	// Labels that follow from labels, and from the line.
 	f(label("c", "upper(labels.b)"), `{b="x"} hi`, `{b="x",c="X"} hi`)
@@ -73,7 +73,7 @@ func TestLines(t *testing.T) {
 // TestLinesShareColumns: what is not set is not copied, and the source gets its
 // acknowledgement back.
 func TestLinesShareColumns(t *testing.T) {
-	l := newLab(t, label("x", "'1'"))
+	l := newHarness(t, label("x", "'1'"))
 	in := l.parseLines("{a=\"1\"} {m=\"1\"} one\n{a=\"1\",x=\"1\"} two")
 	in.Ack = batch.NewAck(nil)
 	out := l.sendLines(in)
@@ -92,26 +92,26 @@ func TestLinesShareColumns(t *testing.T) {
 	if same := l.sendLines(out); same != nil && same.Stream[0] != out.Stream[0] {
 		t.Error("a stream that has the label already is another")
 	}
-	if l = newLab(t, `line = "upper(line)"`); l.sendLines(in).Ack != in.Ack {
+	if l = newHarness(t, `line = "upper(line)"`); l.sendLines(in).Ack != in.Ack {
 		t.Error("a batch of other lines has no acknowledgement")
 	}
 }
 
 // TestLineFailures: a line on which an expression fails passes as it came.
 func TestLineFailures(t *testing.T) {
-	l := newLab(t, label("code", "string(int(labels.code) / 100)")+`line = "line + '!'"`)
+	l := newHarness(t, label("code", "string(int(labels.code) / 100)")+`line = "line + '!'"`)
 	l.wantLines("{code=\"500\"} a\n{code=\"x\"} b", `{code="5"} a!`, `{code="x"} b`)
 	if h := l.n.Health(); h.State != component.Unhealthy || !strings.HasPrefix(h.Message, "label: ") || !strings.Contains(h.Message, `in a line of {code="x"}`) {
 		t.Errorf("got health %+v", h)
 	}
 	// All or nothing.
-	l = newLab(t, label("l", "line")+meta("n", "string(int(line) + 1)")+`line = "string(int(line) * 2)"`)
+	l = newHarness(t, label("l", "line")+meta("n", "string(int(line) + 1)")+`line = "string(int(line) * 2)"`)
 	l.wantLines("{} 1\n{} {n=\"9\"} x\n{} 2", `{l="1"} {n="2"} 2`, `{} {n="9"} x`, `{l="2"} {n="3"} 4`)
 	if h := l.n.Health(); !strings.HasPrefix(h.Message, "meta: ") {
 		t.Errorf("got health %+v", h)
 	}
 	// A label that is not valid UTF-8.
-	l = newLab(t, label("c", "line[0:1]"))
+	l = newHarness(t, label("c", "line[0:1]"))
 	l.wantLines("{} xy\n{} \"\\xffa\"", `{c="x"} xy`, `{} "\xffa"`)
 }
 
@@ -121,7 +121,7 @@ func TestTooMuch(t *testing.T) {
 	for _, n := range []string{"a", "b", "c", "d"} {
 		body += label(n, "labels.long + 'x'")
 	}
-	l := newLab(t, body)
+	l := newHarness(t, body)
 	long := strings.Repeat("y", 60_000)
 	var text strings.Builder
 	for i := range 300 {

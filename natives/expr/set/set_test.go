@@ -37,8 +37,8 @@ func arguments(t testing.TB, to *flow.Receiver, body string) *set.Arguments {
 
 func label(name, src string) string { return fmt.Sprintf("label %q {\nvalue = %q\n}\n", name, src) }
 
-// lab is a component and its sink, and the handles of the test's series.
-type lab struct {
+// harness is a component and its sink, and the handles of the test's series.
+type harness struct {
 	t      testing.TB
 	n      *componenttest.Node
 	sink   *flowtest.Sink
@@ -46,14 +46,14 @@ type lab struct {
 	series map[string]*batch.Series
 }
 
-func newLab(t testing.TB, body string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "expr.set.s"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}}
+func newHarness(t testing.TB, body string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "expr.set.s"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}}
 	l.c = l.n.Build(t, set.Registration(), arguments(t, l.sink.Receiver(), body)).(node)
 	return l
 }
 
 // parse gives the same series the same handles in every batch.
-func (l *lab) parse(text string) *batch.Metrics {
+func (l *harness) parse(text string) *batch.Metrics {
 	l.t.Helper()
 	b, err := batch.ParseText(text, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
 		k := fmt.Sprint(ls)
@@ -69,7 +69,7 @@ func (l *lab) parse(text string) *batch.Metrics {
 	return b
 }
 
-func (l *lab) send(text string) *batch.Metrics {
+func (l *harness) send(text string) *batch.Metrics {
 	l.t.Helper()
 	if err := l.c.ConsumeMetrics(l.t.Context(), l.parse(text)); err != nil {
 		l.t.Fatal(err)
@@ -78,7 +78,7 @@ func (l *lab) send(text string) *batch.Metrics {
 }
 
 // want sends text and compares what comes out.
-func (l *lab) want(in string, want ...string) {
+func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	got := strings.TrimSpace(string(batch.AppendTextAt(nil, l.send(in), 0)))
 	if diff := cmp.Diff(strings.Join(want, "\n"), got); diff != "" {
@@ -89,7 +89,7 @@ func (l *lab) want(in string, want ...string) {
 func TestSet(t *testing.T) {
 	f := func(body, in, want string) {
 		t.Helper()
-		l := newLab(t, body)
+		l := newHarness(t, body)
 		l.want(in, want)
 		l.want(in, want) // from memory
 	}
@@ -117,7 +117,7 @@ func TestSet(t *testing.T) {
 }
 
 func TestSharesAndRemembers(t *testing.T) {
-	l := newLab(t, label("x", "'1'"))
+	l := newHarness(t, label("x", "'1'"))
 	in := l.parse("a 1 10 # {t=\"1\"} 2\nb{x=\"1\"} 2 10")
 	if err := l.c.ConsumeMetrics(t.Context(), in); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestSharesAndRemembers(t *testing.T) {
 // TestMarkerFollowsSample: a marker ends the series that the sample before it
 // became.
 func TestMarkerFollowsSample(t *testing.T) {
-	l := newLab(t, label("state", "value > 3 ? 'high' : 'low'"))
+	l := newHarness(t, label("state", "value > 3 ? 'high' : 'low'"))
 	l.want("a 5", `a{state="high"} 5`)
 	l.want("a 1", `a{state="low"} 1`)
 	l.want("a stale", `a{state="low"} stale`)
@@ -150,7 +150,7 @@ func TestMarkerFollowsSample(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	l := newLab(t, label("code", "string(int(labels.code) / 100)")+`value = "value + 1"`)
+	l := newHarness(t, label("code", "string(int(labels.code) / 100)")+`value = "value + 1"`)
 	l.want("a{code=\"500\"} 1\na{code=\"x\"} 1", "a{code=\"5\"} 2\na{code=\"x\"} 1")
 	if h := l.n.Health(); h.State != component.Unhealthy || !strings.HasPrefix(h.Message, "label: ") {
 		t.Errorf("got health %+v", h)
@@ -158,23 +158,23 @@ func TestFailures(t *testing.T) {
 	l.want("a{code=\"x\"} 2", "a{code=\"x\"} 2")
 
 	// On each sample, all or nothing.
-	l = newLab(t, label("v", "string(value)")+`value = "value > 3 ? int(labels.code) : value"`)
+	l = newHarness(t, label("v", "string(value)")+`value = "value > 3 ? int(labels.code) : value"`)
 	l.want("a{code=\"x\"} 1\na{code=\"x\"} 5\na{code=\"7\"} 5", "a{code=\"x\",v=\"1\"} 1\na{code=\"x\"} 5\na{code=\"7\",v=\"5\"} 7")
 	// What failed last went out as it came, so that is what ends.
 	l.want("a{code=\"x\"} stale", `a{code="x"} stale`)
 
-	l = newLab(t, `name = "labels.n"`)
+	l = newHarness(t, `name = "labels.n"`)
 	l.want("a{n=\"b\"} 1\na 1", "b{n=\"b\"} 1\na 1")
 	if h := l.n.Health(); !strings.Contains(h.Message, "cannot use an empty name") {
 		t.Errorf("got health %+v", h)
 	}
 	// A name cut in the midst of a character.
-	l = newLab(t, `name = "labels.n[0:1]"`)
+	l = newHarness(t, `name = "labels.n[0:1]"`)
 	l.want("a{n=\"xy\"} 1", "x{n=\"xy\"} 1")
 }
 
 func TestCollisions(t *testing.T) {
-	l := newLab(t, label("pod", "''"))
+	l := newHarness(t, label("pod", "''"))
 	l.send("a{pod=\"1\"} 1\na{pod=\"2\"} 1")
 	want := `
 # HELP weir_expr_samples_collided_total Samples that left with the labels and the timestamp of another sample of their batch.
@@ -187,7 +187,7 @@ weir_expr_samples_collided_total{component_id="expr.set.s"} 1
 }
 
 func TestChangeEndsSeries(t *testing.T) {
-	l := newLab(t, label("v", "'1'"))
+	l := newHarness(t, label("v", "'1'"))
 	l.want("a 1", `a{v="1"} 1`)
 	if err := l.c.Update(arguments(t, l.sink.Receiver(), label("v", "'2'"))); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestChangeEndsSeries(t *testing.T) {
 
 // TestIDsComeBack: what was derived is given back after its source.
 func TestIDsComeBack(t *testing.T) {
-	l := newLab(t, label("v", "'1'"))
+	l := newHarness(t, label("v", "'1'"))
 	stop := l.n.Run(t, l.c)
 	derived := l.send("a 1").Series[0]
 	for _, s := range l.series {

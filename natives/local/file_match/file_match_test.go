@@ -17,40 +17,40 @@ import (
 	filematch "github.com/weir-run/weir/natives/local/file_match"
 )
 
-// house is a directory.
-type house struct {
+// harness is a directory.
+type harness struct {
 	t   testing.TB
 	dir string
 }
 
-func newHouse(t testing.TB, files ...string) *house {
+func newHarness(t testing.TB, files ...string) *harness {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t, dir}
+	h := &harness{t, dir}
 	for _, f := range files {
 		h.write(f)
 	}
 	return h
 }
 
-func (h *house) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+func (h *harness) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
 
-func (h *house) must(err error) {
+func (h *harness) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) write(name string) {
+func (h *harness) write(name string) {
 	h.t.Helper()
 	h.must(os.MkdirAll(filepath.Dir(h.path(name)), 0o755))
 	h.must(os.WriteFile(h.path(name), nil, 0o644))
 }
 
-func (h *house) link(target, name string) {
+func (h *harness) link(target, name string) {
 	h.t.Helper()
 	if runtime.GOOS == "windows" {
 		h.t.Skip("symbolic links need privileges")
@@ -65,7 +65,7 @@ type node interface {
 }
 
 // arguments returns those of targets "pattern" or "pattern - exclude".
-func (h *house) arguments(targets ...string) *filematch.Arguments {
+func (h *harness) arguments(targets ...string) *filematch.Arguments {
 	a := filematch.Registration().NewArgs().(*filematch.Arguments)
 	for i, t := range targets {
 		pattern, exclude, ok := strings.Cut(t, " - ")
@@ -78,7 +78,7 @@ func (h *house) arguments(targets ...string) *filematch.Arguments {
 	return a
 }
 
-func (h *house) run(n *componenttest.Node, a *filematch.Arguments) node {
+func (h *harness) run(n *componenttest.Node, a *filematch.Arguments) node {
 	h.t.Helper()
 	c := n.Build(h.t, filematch.Registration(), a).(node)
 	n.Run(h.t, c)
@@ -86,9 +86,9 @@ func (h *house) run(n *componenttest.Node, a *filematch.Arguments) node {
 	return c
 }
 
-// found returns what is exported: paths below the house, each with the number
+// found returns what is exported: paths below the harness, each with the number
 // of its target if that is not 0.
-func (h *house) found(n *componenttest.Node) (names []string) {
+func (h *harness) found(n *componenttest.Node) (names []string) {
 	h.t.Helper()
 	for _, t := range n.Exports().(filematch.Exports).Targets {
 		rel, err := filepath.Rel(h.dir, t["__path__"])
@@ -105,7 +105,7 @@ func (h *house) found(n *componenttest.Node) (names []string) {
 func TestPatterns(t *testing.T) {
 	f := func(targets []string, want ...string) {
 		t.Helper()
-		h := newHouse(t, "a.log", "b.log", "b.txt", "d/a.log", "d/e/a.log", "d/e/c.log", "f/a.log", "x[1].log", ".hidden.log")
+		h := newHarness(t, "a.log", "b.log", "b.txt", "d/a.log", "d/e/a.log", "d/e/c.log", "f/a.log", "x[1].log", ".hidden.log")
 		n := componenttest.New(t, "local.file_match.f")
 		h.run(n, h.arguments(targets...))
 		if diff := cmp.Diff(want, h.found(n)); diff != "" {
@@ -134,7 +134,7 @@ func TestPatterns(t *testing.T) {
 }
 
 func TestLabelsAreKept(t *testing.T) {
-	h := newHouse(t, "a.log")
+	h := newHarness(t, "a.log")
 	n := componenttest.New(t, "local.file_match.f")
 	a := h.arguments("*.log - b*")
 	h.run(n, a)
@@ -148,7 +148,7 @@ func TestLabelsAreKept(t *testing.T) {
 }
 
 func TestRelative(t *testing.T) {
-	h := newHouse(t, "d/a.log", "d/b.log")
+	h := newHarness(t, "d/a.log", "d/b.log")
 	t.Chdir(h.dir)
 	n := componenttest.New(t, "local.file_match.f")
 	a := h.arguments()
@@ -160,7 +160,7 @@ func TestRelative(t *testing.T) {
 }
 
 func TestLinks(t *testing.T) {
-	h := newHouse(t, "real/a.log", "d/b.log", "e/c.log")
+	h := newHarness(t, "real/a.log", "d/b.log", "e/c.log")
 	h.link("../real", "d/link")        // followed, under its own path
 	h.link("../../d", "d/sub/up")      // leads back
 	h.link("self", "d/self")           // and to itself
@@ -181,7 +181,7 @@ func TestLinks(t *testing.T) {
 func TestOwnFiles(t *testing.T) {
 	f := func(storage, pattern string, want ...string) {
 		t.Helper()
-		h := newHouse(t, "a.log", "data/node/positions.log", "data/b.log", "database/c.log")
+		h := newHarness(t, "a.log", "data/node/positions.log", "data/b.log", "database/c.log")
 		h.link("data", "link")
 		h.link("data/node/positions.log", "file.log")
 		n := componenttest.New(t, "local.file_match.f")
@@ -207,7 +207,7 @@ func TestOwnFiles(t *testing.T) {
 // TestTroubles: what cannot be looked at is named once, and hides nothing else.
 func TestTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, "a.log", "d/c.log")
+		h := newHarness(t, "a.log", "d/c.log")
 		h.link("loop.log", "loop.log")
 		n := componenttest.New(t, "local.file_match.f")
 		h.run(n, h.arguments("**/*.log"))
@@ -225,7 +225,7 @@ func TestUnreadable(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Getuid() == 0 {
 		t.Skip("everything can be read")
 	}
-	h := newHouse(t, "a.log", "secret/b.log", "d/c.log")
+	h := newHarness(t, "a.log", "secret/b.log", "d/c.log")
 	h.must(os.Chmod(h.path("secret"), 0))
 	defer func() { h.must(os.Chmod(h.path("secret"), 0o755)) }()
 	n := componenttest.New(t, "local.file_match.f")
@@ -247,7 +247,7 @@ func pass(n *componenttest.Node, d time.Duration) {
 
 func TestComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, "d/a.log")
+		h := newHarness(t, "d/a.log")
 		n := componenttest.New(t, "local.file_match.f")
 		c := h.run(n, h.arguments("d/**/*.log"))
 		want := func(names ...string) {
@@ -284,7 +284,7 @@ func TestComeAndGo(t *testing.T) {
 
 func TestIgnoreOlderThan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, "a.log", "b.log")
+		h := newHarness(t, "a.log", "b.log")
 		n := componenttest.New(t, "local.file_match.f")
 		now := n.Clock.Now()
 		h.must(os.Chtimes(h.path("a.log"), now, now.Add(-time.Hour)))
@@ -305,7 +305,7 @@ func TestIgnoreOlderThan(t *testing.T) {
 func TestValidate(t *testing.T) {
 	f := func(edit func(*filematch.Arguments), want ...string) {
 		t.Helper()
-		a := (&house{t: t, dir: "/"}).arguments("*.log")
+		a := (&harness{t: t, dir: "/"}).arguments("*.log")
 		edit(a)
 		err := a.Validate()
 		if (err != nil) != (len(want) > 0) {
@@ -326,7 +326,7 @@ func TestValidate(t *testing.T) {
 
 // BenchmarkTenThousand looks at 10,000 files in 100 directories.
 func BenchmarkTenThousand(b *testing.B) {
-	h := newHouse(b)
+	h := newHarness(b)
 	for i := range 100 {
 		for j := range 100 {
 			h.write(fmt.Sprintf("%d/%d.log", i, j))

@@ -22,8 +22,8 @@ type node interface {
 	flow.LogsConsumer
 }
 
-// lab is a component and its sink, and the handles of the test's streams.
-type lab struct {
+// harness is a component and its sink, and the handles of the test's streams.
+type harness struct {
 	t       *testing.T
 	n       *componenttest.Node
 	sink    *flowtest.Sink
@@ -31,13 +31,13 @@ type lab struct {
 	streams map[string]*batch.Stream
 }
 
-func newLab(t *testing.T, body string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "loki.enrich.e"), sink: flowtest.NewSink("sink"), streams: map[string]*batch.Stream{}}
+func newHarness(t *testing.T, body string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "loki.enrich.e"), sink: flowtest.NewSink("sink"), streams: map[string]*batch.Stream{}}
 	l.c = l.n.Build(t, enrich.Registration(), l.arguments(body)).(node)
 	return l
 }
 
-func (l *lab) arguments(body string) *enrich.Arguments {
+func (l *harness) arguments(body string) *enrich.Arguments {
 	l.t.Helper()
 	a := componenttest.Arguments[*enrich.Arguments](l.t, enrich.Registration(), "forward_to = []\n"+body)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
@@ -45,7 +45,7 @@ func (l *lab) arguments(body string) *enrich.Arguments {
 }
 
 // want sends lines of the same handles as before and compares what comes out.
-func (l *lab) want(in, want string) *batch.Logs {
+func (l *harness) want(in, want string) *batch.Logs {
 	l.t.Helper()
 	b, err := batch.ParseLogsText(in, batch.TextOptions{Source: 1})
 	if err != nil {
@@ -81,7 +81,7 @@ target_match_label = "host"
 func TestEnrich(t *testing.T) {
 	f := func(body, in, want string) {
 		t.Helper()
-		newLab(t, targets+body).want(in, want)
+		newHarness(t, targets+body).want(in, want)
 	}
 	f("", `{host="h1"} line`, `{host="h1",owner="ann",zone="a"} line`)
 	f("", `{host="h1"} {trace_id="t"} line`, `{host="h1",owner="ann",zone="a"} {trace_id="t"} line`)
@@ -101,7 +101,7 @@ func TestEnrich(t *testing.T) {
 // batch, those whose target stays keep their handle.
 func TestTargetsChange(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
-	l := newLab(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
+	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
 	stop := l.n.Run(t, l.c)
 	update := func(targets string) {
 		t.Helper()
@@ -131,7 +131,7 @@ func TestTargetsChange(t *testing.T) {
 }
 
 func TestDebugInfo(t *testing.T) {
-	if diff := cmp.Diff("{3}", fmt.Sprint(newLab(t, targets).c.DebugInfo())); diff != "" {
+	if diff := cmp.Diff("{3}", fmt.Sprint(newHarness(t, targets).c.DebugInfo())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

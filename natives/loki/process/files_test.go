@@ -56,7 +56,7 @@ func runFile(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newLab(t)
+	n := newHarness(t)
 	for i, s := range a.Files {
 		text := string(s.Data)
 		what, arg, _ := strings.Cut(s.Name, " ")
@@ -105,8 +105,8 @@ func runFile(t *testing.T, file string) {
 	}
 }
 
-// lab is a loki.process, what is sent to it and what it sends.
-type lab struct {
+// harness is a loki.process, what is sent to it and what it sends.
+type harness struct {
 	*componenttest.Node
 	t        testing.TB
 	to       *flow.Receiver
@@ -123,7 +123,7 @@ type lab struct {
 }
 
 // refuse makes the next calls refuse.
-func (n *lab) refuse(calls int) {
+func (n *harness) refuse(calls int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refusals, n.refused = calls, make(chan struct{})
@@ -135,8 +135,8 @@ type consumer interface {
 	flow.LogsConsumer
 }
 
-func newLab(t testing.TB) *lab {
-	n := &lab{
+func newHarness(t testing.TB) *harness {
+	n := &harness{
 		Node: componenttest.New(t, "loki.process.default"), t: t, to: flow.NewReceiver("sink", batch.SignalLogs, nil, nil), came: make(chan struct{}, 1000),
 		source: batch.NewSource(), streams: batch.NewInterner(0),
 	}
@@ -145,7 +145,7 @@ func newLab(t testing.TB) *lab {
 }
 
 // arguments decodes the stages as weir check would.
-func (n *lab) arguments(stages string) *process.Arguments {
+func (n *harness) arguments(stages string) *process.Arguments {
 	n.t.Helper()
 	a, mistakes := decodeStages(stages)
 	if mistakes != "" {
@@ -159,7 +159,7 @@ func decodeStages(stages string) (*process.Arguments, string) {
 	return componenttest.Decode[*process.Arguments](process.Registration(), stages+"\nforward_to = []")
 }
 
-func (n *lab) reload(stages string) {
+func (n *harness) reload(stages string) {
 	n.t.Helper()
 	if _, n.mistakes = decodeStages(stages); n.mistakes != "" {
 		return
@@ -175,7 +175,7 @@ func (n *lab) reload(stages string) {
 }
 
 // parse reads a batch; equal streams are one handle in all of them.
-func (n *lab) parse(text string) *batch.Logs {
+func (n *harness) parse(text string) *batch.Logs {
 	n.t.Helper()
 	b, err := batch.ParseLogsText(text, batch.TextOptions{T: epoch.UnixNano(), Source: n.source, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
 		return n.streams.Intern(ls, m, epoch)
@@ -188,7 +188,7 @@ func (n *lab) parse(text string) *batch.Logs {
 
 var epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (n *lab) send(text string) {
+func (n *harness) send(text string) {
 	n.t.Helper()
 	if n.c == nil {
 		n.t.Fatal("there is no component: ", n.mistakes)
@@ -199,7 +199,7 @@ func (n *lab) send(text string) {
 }
 
 // ConsumeLogs keeps what the component sends.
-func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
+func (n *harness) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refusals > 0 {
@@ -214,7 +214,7 @@ func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 }
 
 // takeBatches returns what came since it was called last.
-func (n *lab) takeBatches() []*batch.Logs {
+func (n *harness) takeBatches() []*batch.Logs {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	got := n.got
@@ -227,7 +227,7 @@ func (n *lab) takeBatches() []*batch.Logs {
 
 // wait lets time pass and returns when a batch came. If no timer is armed yet, it
 // will be for a time that has passed.
-func (n *lab) wait(d time.Duration) {
+func (n *harness) wait(d time.Duration) {
 	n.t.Helper()
 	n.Clock.Advance(d)
 	select {
@@ -237,7 +237,7 @@ func (n *lab) wait(d time.Duration) {
 	}
 }
 
-func (n *lab) out() string {
+func (n *harness) out() string {
 	var out []byte
 	for _, b := range n.takeBatches() {
 		out = batch.AppendLogsTextAt(out, b, epoch.UnixNano())
@@ -245,7 +245,7 @@ func (n *lab) out() string {
 	return string(out)
 }
 
-func (n *lab) dropped() string {
+func (n *harness) dropped() string {
 	var out strings.Builder
 	by := n.Stats.DroppedLines()
 	for _, r := range slices.Sorted(maps.Keys(by)) {

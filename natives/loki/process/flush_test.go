@@ -16,7 +16,7 @@ import (
 func TestFlushOfWhatLeft(t *testing.T) {
 	f := func(stages, begin, end, want string) {
 		t.Helper()
-		n := newLab(t)
+		n := newHarness(t)
 		n.reload(stages)
 		first := n.sendWith(begin)
 		second := n.parse(end)
@@ -49,9 +49,9 @@ func TestFlushOfWhatLeft(t *testing.T) {
 // TestReceiverLeaves: lines that time sent to a receiver which leaves the graph go
 // to the one in its place.
 func TestReceiverLeaves(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
-	other := newLab(t)
+	other := newHarness(t)
 	n.refuse(1)
 	s := n.sendWith("{} START 1")
 	n.Clock.Advance(3 * time.Second)
@@ -76,7 +76,7 @@ func TestReceiverLeaves(t *testing.T) {
 // TestEndlessPartialLine: parts of a line whose end does not come do not use up the
 // memory.
 func TestEndlessPartialLine(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload("stage.cri {}")
 	b := n.parse("{} " + "2025-01-01T00:00:00Z stdout P x")
 	part := strings.Repeat("x", 1<<20)
@@ -96,7 +96,7 @@ func TestEndlessPartialLine(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	f := func(stages, begin, next, metric string) {
 		t.Helper()
-		n := newLab(t)
+		n := newHarness(t)
 		n.reload(stages)
 		process.KeepAtMost(n.c, 1000)
 		text := strings.Repeat("x", 300)
@@ -145,7 +145,7 @@ func lines(bs []*batch.Logs) (n int) {
 }
 
 // counted returns the value of a counter without labels of its own.
-func (n *lab) counted(name string) float64 {
+func (n *harness) counted(name string) float64 {
 	n.t.Helper()
 	fs, err := n.Registry.Gather()
 	if err != nil {

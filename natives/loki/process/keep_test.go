@@ -31,7 +31,7 @@ type sent struct {
 
 // sendWith sends a batch with an acknowledgement, as a source that reads again what was
 // not accepted.
-func (n *lab) sendWith(text string) sent {
+func (n *harness) sendWith(text string) sent {
 	n.t.Helper()
 	s := sent{n.parse(text), make(chan struct{})}
 	s.Ack = batch.NewAck(func() { close(s.done) })
@@ -51,7 +51,7 @@ func (s sent) isDone() bool {
 	}
 }
 
-func (n *lab) await(what string, c <-chan struct{}) {
+func (n *harness) await(what string, c <-chan struct{}) {
 	n.t.Helper()
 	select {
 	case <-c:
@@ -60,7 +60,7 @@ func (n *lab) await(what string, c <-chan struct{}) {
 	}
 }
 
-func (n *lab) wantOut(want string) {
+func (n *harness) wantOut(want string) {
 	n.t.Helper()
 	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(n.out())); diff != "" {
 		n.t.Errorf("(-want +got):\n%s", diff)
@@ -69,7 +69,7 @@ func (n *lab) wantOut(want string) {
 
 // TestAcks: a batch is done when no line of it waits any more.
 func TestAcks(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
 	plain := n.sendWith(`{a="1"} before`)
 	if !plain.isDone() {
@@ -95,7 +95,7 @@ func TestAcks(t *testing.T) {
 
 // TestFlush: a source that stops need not wait for the time.
 func TestFlush(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
 	s := n.sendWith("{a=\"1\"} START 1\n{a=\"1\"} x")
 	s.Ack.Flush()
@@ -116,7 +116,7 @@ func TestFlush(t *testing.T) {
 
 // TestDroppedAfterJoin: what a stage drops of joined lines is not waited for.
 func TestDroppedAfterJoin(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks + `
 stage.drop {
 	expression = "x$"
@@ -136,7 +136,7 @@ stage.drop {
 
 // TestRefusedTimely: lines whose time has come are sent until they are accepted.
 func TestRefusedTimely(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
 	s := n.sendWith("{} START 1")
 	n.refuse(3)
@@ -154,7 +154,7 @@ func TestRefusedTimely(t *testing.T) {
 // TestReload: a stage that stays goes on with what it keeps, also when others
 // around it change; the lines of one that goes are sent at once.
 func TestReload(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
 	a := n.sendWith("{a=\"1\"} START 1\n{a=\"1\"} x")
 	n.reload(`
@@ -233,7 +233,7 @@ func TestStopInOutage(t *testing.T) {
 // TestOrder: the blocks of each of several Sources come out in their order,
 // whatever time sends.
 func TestOrder(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(blocks)
 	const sources, batches = 4, 50
 	var wg sync.WaitGroup
@@ -269,7 +269,7 @@ func TestOrder(t *testing.T) {
 }
 
 // rows adds the lines that came by stream and returns how many there are.
-func (n *lab) rows(to map[string][]string) (all int) {
+func (n *harness) rows(to map[string][]string) (all int) {
 	for _, b := range n.takeBatches() {
 		for i, s := range b.Stream {
 			to[s.String()] = append(to[s.String()], b.Line[i])
@@ -284,7 +284,7 @@ func (n *lab) rows(to map[string][]string) (all int) {
 // TestShares: a batch that no stage changes passes as it is, and one in which
 // only streams change shares the other columns.
 func TestShares(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload(`
 stage.drop {
 	expression = "never"
@@ -337,7 +337,7 @@ func TestGivesBack(t *testing.T) {
 // TestDroppedMetric: the counter of drops is there under Alloy's name and goes on
 // over a rebuild.
 func TestDroppedMetric(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	count := func() string {
 		fs, err := n.Registry.Gather()
 		if err != nil {

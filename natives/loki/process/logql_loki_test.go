@@ -140,7 +140,7 @@ func ofLoki(t *testing.T, pipeline string, in *batch.Logs) (rows []string) {
 // that a query of the same lines shows, but for errors, which are not to be stored.
 func TestLogQLIsLokis(t *testing.T) {
 	for _, pipeline := range pipelines {
-		n := newLab(t)
+		n := newHarness(t)
 		n.reload("stage.logql {\n\tpipeline = " + quoted(pipeline) + "\n}")
 		if n.mistakes != "" {
 			t.Errorf("%s: %s", pipeline, n.mistakes)
@@ -167,7 +167,7 @@ func TestLogQLIsLokis(t *testing.T) {
 // TestLogQLSideBySide: several sources at once get what one gets.
 func TestLogQLSideBySide(t *testing.T) {
 	const pipeline = `|= "e" | json | level=~"error|warn|" != "x" | label_format app="{{.level}}" | line_format "{{.msg}} {{.app}}"`
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload("stage.logql {\n\tpipeline = " + quoted(pipeline) + "\n}")
 	want := ofLoki(t, pipeline, corpus(t, n.source))
 	var wg sync.WaitGroup
@@ -197,7 +197,7 @@ func TestLogQLSideBySide(t *testing.T) {
 // only that is looked for.
 func TestLogQLExtracts(t *testing.T) {
 	for _, pipeline := range pipelines {
-		n := newLab(t)
+		n := newHarness(t)
 		n.reload("stage.logql {\n\tpipeline = " + quoted(pipeline) + "\n\tparsed = \"extracted\"\n}\n" +
 			"stage.labels {\n\tvalues = { x = \"level\", y = \"app_extracted\", z = \"msg\" }\n}")
 		if n.mistakes != "" {
@@ -208,7 +208,7 @@ func TestLogQLExtracts(t *testing.T) {
 		if err := n.c.ConsumeLogs(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		all := newLab(t)
+		all := newHarness(t)
 		all.reload("stage.logql {\n\tpipeline = " + quoted(pipeline) + "\n}")
 		if err := all.c.ConsumeLogs(t.Context(), in); err != nil {
 			t.Fatal(err)

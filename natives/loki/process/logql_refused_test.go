@@ -6,7 +6,7 @@ import "testing"
 
 // TestLogQLRefused: without LogQL the stage is known, and says why it is of no use.
 func TestLogQLRefused(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload("stage.logql {\n\tpipeline = `| json`\n}")
 	const want = "c.alloy:3:13: stage.logql.pipeline: cannot use pipeline: this weir was built without LogQL (-tags nologql): use other stages, such as stage.json and stage.match, or a weir that was built with LogQL"
 	if n.mistakes != want {

@@ -33,7 +33,7 @@ func fuzzMessages(f *testing.F, stage string, left *strings.Replacer) {
 		f.Add(s, true, true)
 	}
 	type settings struct{ drop, overwrite bool }
-	labs := map[settings]*lab{}
+	labs := map[settings]*harness{}
 	for _, s := range []settings{{false, false}, {false, true}, {true, false}, {true, true}} {
 		labs[s] = builtLab(f, `
 stage.regex {

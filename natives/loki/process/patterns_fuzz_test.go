@@ -24,7 +24,7 @@ func FuzzPatterns(f *testing.F) {
 
 func TestPatternsInChild(t *testing.T) {
 	hostiletest.ServePatterns(t, func(t testing.TB) func(hostiletest.Pattern) error {
-		n := newLab(t)
+		n := newHarness(t)
 		return func(p hostiletest.Pattern) error {
 			stages := patternStages[p.Op]
 			if strings.Contains(stages, "%s") {

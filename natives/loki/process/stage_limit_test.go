@@ -10,17 +10,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// builtLab is a lab whose component does not run: the clock has no timers but
+// builtLab is a harness whose component does not run: the clock has no timers but
 // those of stages.
-func builtLab(t testing.TB, stages string) *lab {
+func builtLab(t testing.TB, stages string) *harness {
 	t.Helper()
-	n := newLab(t)
+	n := newHarness(t)
 	n.rebuild(stages)
 	return n
 }
 
 // rebuild builds a component in place of the one there is.
-func (n *lab) rebuild(stages string) {
+func (n *harness) rebuild(stages string) {
 	n.t.Helper()
 	if n.c != nil {
 		n.Previous = n.c
@@ -29,7 +29,7 @@ func (n *lab) rebuild(stages string) {
 }
 
 // lines returns the text of what came out.
-func (n *lab) lines() string {
+func (n *harness) lines() string {
 	var out []string
 	for _, b := range n.takeBatches() {
 		out = append(out, b.Line...)
@@ -37,14 +37,14 @@ func (n *lab) lines() string {
 	return strings.Join(out, " ")
 }
 
-func (n *lab) wantLines(want string) {
+func (n *harness) wantLines(want string) {
 	n.t.Helper()
 	if got := n.lines(); got != want {
 		n.t.Errorf("got lines %q, want %q", got, want)
 	}
 }
 
-func (n *lab) wantMetrics(want string, names ...string) {
+func (n *harness) wantMetrics(want string, names ...string) {
 	n.t.Helper()
 	if err := testutil.GatherAndCompare(n.Registry, strings.NewReader(want), names...); err != nil {
 		n.t.Error(err)

@@ -66,7 +66,7 @@ func TestCRIAck(t *testing.T) {
 
 // TestCRITooMany: when too many streams wait, all but the last leave.
 func TestCRITooMany(t *testing.T) {
-	n := newLab(t)
+	n := newHarness(t)
 	n.reload("stage.cri {\nmax_partial_lines = 2\n}")
 	n.send("{a=\"1\"} 2025-01-01T00:00:01Z stdout P one\n{a=\"2\"} 2025-01-01T00:00:02Z stdout P two\n")
 	if got := n.lines(); got != "" {

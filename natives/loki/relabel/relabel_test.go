@@ -21,35 +21,35 @@ type node interface {
 	flow.LogsConsumer
 }
 
-// lab is a component and its sink.
-type lab struct {
+// harness is a component and its sink.
+type harness struct {
 	t    *testing.T
 	n    *componenttest.Node
 	sink *flowtest.Sink
 	c    node
 }
 
-func newLab(t *testing.T, rules string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "loki.relabel.r"), sink: flowtest.NewSink("sink")}
+func newHarness(t *testing.T, rules string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "loki.relabel.r"), sink: flowtest.NewSink("sink")}
 	l.c = l.n.Build(t, relabel.Registration(), l.arguments(rules)).(node)
 	return l
 }
 
-func (l *lab) arguments(rules string) *relabel.Arguments {
+func (l *harness) arguments(rules string) *relabel.Arguments {
 	l.t.Helper()
 	a := componenttest.Arguments[*relabel.Arguments](l.t, relabel.Registration(), "forward_to = []\n"+rules)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
 	return a
 }
 
-func (l *lab) update(rules string) {
+func (l *harness) update(rules string) {
 	l.t.Helper()
 	if err := l.c.Update(l.arguments(rules)); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *lab) send(b *batch.Logs) {
+func (l *harness) send(b *batch.Logs) {
 	l.t.Helper()
 	if err := l.c.ConsumeLogs(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
@@ -76,7 +76,7 @@ const (
 func TestConsume(t *testing.T) {
 	f := func(rules, in, want string, dropped uint64) {
 		t.Helper()
-		l := newLab(t, rules)
+		l := newHarness(t, rules)
 		l.send(parse(t, in))
 		var got []string
 		for _, b := range l.sink.Logs() {
@@ -102,7 +102,7 @@ func TestConsume(t *testing.T) {
 // TestHandles: a stream becomes the same handle in every batch, a change of the
 // rules reaches it at the next one, and what was made is given back.
 func TestHandles(t *testing.T) {
-	l := newLab(t, addZone)
+	l := newHarness(t, addZone)
 	stop := l.n.Run(t, l.c)
 	b := parse(t, `{app="a"} one`)
 	l.send(b)
@@ -146,7 +146,7 @@ func TestHandles(t *testing.T) {
 
 // TestAckGoesAlong: what is made of a batch tells the source of the batch.
 func TestAckGoesAlong(t *testing.T) {
-	l := newLab(t, keepProd+addZone)
+	l := newHarness(t, keepProd+addZone)
 	done := false
 	b := parse(t, "{env=\"prod\"} one\n{env=\"dev\"} two")
 	b.Ack = batch.NewAck(func() { done = true })
@@ -166,7 +166,7 @@ func TestAckGoesAlong(t *testing.T) {
 // what one of the rules made, and no label is lost.
 func TestSideBySide(t *testing.T) {
 	zone := func(z string) string { return strings.ReplaceAll(addZone, `"a"`, `"`+z+`"`) }
-	l := newLab(t, zone("x"))
+	l := newHarness(t, zone("x"))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -161,7 +161,7 @@ func TestFile(t *testing.T) {
 	write(t, base, "[[rules]]\nid = 'b'\nregex = 'bbbb'\n")
 	write(t, path, fmt.Sprintf("[extend]\npath = %q\n[[rules]]\nid = 'a'\nregex = 'aaaa'\n", base))
 	body := fmt.Sprintf("redact_with = \"$SECRET_NAME\"\ngitleaks_config = %q", path)
-	l := newLab(t, body)
+	l := newHarness(t, body)
 	if diff := cmp.Diff([]string{base, path}, l.c.Sourced()); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}

@@ -33,21 +33,21 @@ func decode(body string) (*secretfilter.Arguments, string) {
 	return componenttest.Decode[*secretfilter.Arguments](secretfilter.Registration(), "forward_to = []\n"+body)
 }
 
-// lab is a component and its sink.
-type lab struct {
+// harness is a component and its sink.
+type harness struct {
 	t    *testing.T
 	n    *componenttest.Node
 	sink *flowtest.Sink
 	c    node
 }
 
-func newLab(t *testing.T, body string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
+func newHarness(t *testing.T, body string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
 	l.c = l.n.Build(t, secretfilter.Registration(), l.arguments(body)).(node)
 	return l
 }
 
-func (l *lab) arguments(body string) *secretfilter.Arguments {
+func (l *harness) arguments(body string) *secretfilter.Arguments {
 	l.t.Helper()
 	a, errs := decode(body)
 	if errs != "" {
@@ -60,7 +60,7 @@ func (l *lab) arguments(body string) *secretfilter.Arguments {
 var web = batch.NewSeries([]batch.Label{{Name: "app", Value: "web"}})
 
 // send sends lines of one stream and returns what comes out.
-func (l *lab) send(lines ...string) *batch.Logs {
+func (l *harness) send(lines ...string) *batch.Logs {
 	l.t.Helper()
 	b := &batch.Logs{Source: 1, Line: lines}
 	for i := range lines {
@@ -72,14 +72,14 @@ func (l *lab) send(lines ...string) *batch.Logs {
 	return l.sink.LastLogs()
 }
 
-func (l *lab) want(in string, want string) {
+func (l *harness) want(in string, want string) {
 	l.t.Helper()
 	if got := l.send(in).Line[0]; got != want {
 		l.t.Errorf("got %q\nwant %q", got, want)
 	}
 }
 
-func (l *lab) metrics(want string, names ...string) {
+func (l *harness) metrics(want string, names ...string) {
 	l.t.Helper()
 	if err := testutil.GatherAndCompare(l.n.Registry, strings.NewReader(want), names...); err != nil {
 		l.t.Error(err)
@@ -96,7 +96,7 @@ var (
 func TestRedact(t *testing.T) {
 	f := func(body, in, want string) {
 		t.Helper()
-		newLab(t, body).want(in, want)
+		newHarness(t, body).want(in, want)
 	}
 	// A fifth stays by default; so it does with 0.
 	f("", "token is "+githubToken+" !", "token is ghp_16C7... !")
@@ -122,7 +122,7 @@ func TestRedact(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.toml")
 	write(t, path, "[[rules]]\nid = \"one\"\nregex = 'aaabbb'\n[[rules]]\nid = \"two\"\nregex = 'bbbccc'\n[[rules]]\nid = \"part\"\nregex = 'aab'\n")
-	l := newLab(t, fmt.Sprintf("gitleaks_config = %q\nredact_with = \"<$SECRET_NAME>\"", path))
+	l := newHarness(t, fmt.Sprintf("gitleaks_config = %q\nredact_with = \"<$SECRET_NAME>\"", path))
 	l.want("x aaabbbccc y", "x <one> y")
 	l.want("x bbbccc y aab", "x <two> y <part>")
 }
@@ -137,7 +137,7 @@ func write(t *testing.T, path, text string) {
 // TestUnchanged: a batch without secrets is passed on as it is, and of one with
 // some only the lines are copied.
 func TestUnchanged(t *testing.T) {
-	l := newLab(t, "")
+	l := newHarness(t, "")
 	b := &batch.Logs{Source: 1, Stream: []*batch.Stream{web, web}, T: []int64{1, 2}, Line: []string{"a", "b"}, Ack: batch.NewAck(func() {})}
 	if err := l.c.ConsumeLogs(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestUnchanged(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	l := newLab(t, `origin_label = "app"`)
+	l := newHarness(t, `origin_label = "app"`)
 	l.send(githubToken, "x", gitlabToken+" "+githubToken)
 	const want = `# HELP weir_secretfilter_secrets_redacted_total Secrets that were redacted, by the rule that found them and the value of origin_label.
 # TYPE weir_secretfilter_secrets_redacted_total counter
@@ -182,7 +182,7 @@ weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",orig
 
 // TestManyOrigins: labels that come from lines cannot fill the memory.
 func TestManyOrigins(t *testing.T) {
-	l := newLab(t, `origin_label = "app"`)
+	l := newHarness(t, `origin_label = "app"`)
 	b := &batch.Logs{Source: 1}
 	for i := range 1500 {
 		s := batch.NewSeries([]batch.Label{{Name: "app", Value: fmt.Sprint("app", i)}})
@@ -204,7 +204,7 @@ func TestRate(t *testing.T) {
 	}
 	f := func(rate string, from, to int) {
 		t.Helper()
-		l := newLab(t, "rate = "+rate)
+		l := newHarness(t, "rate = "+rate)
 		n := 0
 		for _, line := range l.send(lines...).Line {
 			if line != githubToken {
@@ -241,7 +241,7 @@ func (s *steps) Now() time.Time {
 func TestTimeout(t *testing.T) {
 	f := func(body string, wantLines []string, wantStream string, dropped uint64, timedOut int) {
 		t.Helper()
-		l := &lab{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
+		l := &harness{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
 		o := l.n.Options()
 		o.Clock = &steps{Clock: l.n.Clock}
 		c, err := secretfilter.Registration().Build(o, l.arguments(body), nil)
@@ -306,7 +306,7 @@ func TestMatchLimit(t *testing.T) {
 	if err := os.WriteFile(config, []byte(rule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := newLab(t, fmt.Sprintf("gitleaks_config = %q", config))
+	l := newHarness(t, fmt.Sprintf("gitleaks_config = %q", config))
 	out := l.send("before", "token"+strings.Repeat("x", 300_000), "after")
 	if diff := cmp.Diff([]string{"before", "after"}, out.Line); diff != "" {
 		t.Errorf("(-want +got):\n%.1000s", diff)

@@ -27,8 +27,8 @@ type node interface {
 	component.Debugger
 }
 
-// lab is a component and its sink, and the handles of the test's series.
-type lab struct {
+// harness is a component and its sink, and the handles of the test's series.
+type harness struct {
 	t      *testing.T
 	n      *componenttest.Node
 	sink   *flowtest.Sink
@@ -37,13 +37,13 @@ type lab struct {
 	column map[string][]*batch.Series // by the text it was made of
 }
 
-func newLab(t *testing.T, body string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "prometheus.enrich.e"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}, column: map[string][]*batch.Series{}}
+func newHarness(t *testing.T, body string) *harness {
+	l := &harness{t: t, n: componenttest.New(t, "prometheus.enrich.e"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}, column: map[string][]*batch.Series{}}
 	l.c = l.n.Build(t, enrich.Registration(), l.arguments(body)).(node)
 	return l
 }
 
-func (l *lab) arguments(body string) *enrich.Arguments {
+func (l *harness) arguments(body string) *enrich.Arguments {
 	l.t.Helper()
 	a := componenttest.Arguments[*enrich.Arguments](l.t, enrich.Registration(), "forward_to = []\n"+body)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
@@ -52,7 +52,7 @@ func (l *lab) arguments(body string) *enrich.Arguments {
 
 // want sends a batch of the same handles as before, of the same text with the
 // same column of them, and compares what comes out.
-func (l *lab) want(in string, want ...string) {
+func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	b, err := batch.ParseText(in, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, _ *batch.Metadata) *batch.Series {
 		k := fmt.Sprint(ls)
@@ -89,7 +89,7 @@ const targets = `targets = [
 func TestEnrich(t *testing.T) {
 	f := func(body, in, want string) {
 		t.Helper()
-		newLab(t, targets+body).want(in, want)
+		newHarness(t, targets+body).want(in, want)
 	}
 	// One label, of the same and of another name.
 	f(`target_match_label = "host"`, `a{host="h1"} 1`, `a{host="h1",owner="ann",zone="a"} 1`)
@@ -118,7 +118,7 @@ func TestEnrich(t *testing.T) {
 // others are not touched.
 func TestTargetsChange(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
-	l := newLab(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
+	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
 	const in = "a{host=\"h1\"} 1\na{host=\"h2\"} 2\na{host=\"h3\"} 3"
 	l.want(in, `a{host="h1",owner="ann"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`)
 	update := func(targets string) {
@@ -149,7 +149,7 @@ func TestTargetsChange(t *testing.T) {
 // their handle through a change of targets; what others had is given back.
 func TestHandlesStay(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
-	l := newLab(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
+	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
 	stop := l.n.Run(t, l.c)
 	sweep := func() {
 		t.Helper()
@@ -202,7 +202,7 @@ func TestHandlesStay(t *testing.T) {
 // them.
 func TestSideBySide(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
-	l := newLab(t, match+`targets = [{ host = "h", owner = "0" }]`)
+	l := newHarness(t, match+`targets = [{ host = "h", owner = "0" }]`)
 	var ss []*batch.Series
 	for i := range 100 {
 		ss = append(ss, batch.NewSeries([]batch.Label{{Name: batch.NameLabel, Value: fmt.Sprint("m", i)}, {Name: "host", Value: "h"}}))

@@ -74,8 +74,8 @@ func one(source, address string) []*targetgroup.Group {
 	return []*targetgroup.Group{targets(source, nil, at(address))}
 }
 
-// bench is a component under test in a bubble.
-type bench struct {
+// harness is a component under test in a bubble.
+type harness struct {
 	*testing.T
 	n *componenttest.Node
 	c *discovery.Component
@@ -87,7 +87,7 @@ func kind(k discovery.Kind) discovery.Kind {
 }
 
 // start runs a component.
-func start(t *testing.T, k discovery.Kind, s script) *bench {
+func start(t *testing.T, k discovery.Kind, s script) *harness {
 	n := componenttest.New(t, "discovery.script.default")
 	c, err := discovery.New(n.Options(), kind(k), s, nil)
 	if err != nil {
@@ -95,10 +95,10 @@ func start(t *testing.T, k discovery.Kind, s script) *bench {
 	}
 	n.Run(t, c)
 	synctest.Wait()
-	return &bench{t, n, c}
+	return &harness{t, n, c}
 }
 
-func (b *bench) want(addresses ...string) {
+func (b *harness) want(addresses ...string) {
 	b.Helper()
 	synctest.Wait()
 	var got []string
@@ -112,7 +112,7 @@ func (b *bench) want(addresses ...string) {
 	}
 }
 
-func (b *bench) wantHealth(state component.HealthState, text string) {
+func (b *harness) wantHealth(state component.HealthState, text string) {
 	b.Helper()
 	synctest.Wait()
 	if h := b.n.Health(); h.State != state || !strings.Contains(h.Message, text) {
@@ -120,13 +120,13 @@ func (b *bench) wantHealth(state component.HealthState, text string) {
 	}
 }
 
-func (b *bench) pass(d time.Duration) {
+func (b *harness) pass(d time.Duration) {
 	synctest.Wait()
 	b.n.Clock.Advance(d)
 	synctest.Wait()
 }
 
-func (b *bench) update(s script) {
+func (b *harness) update(s script) {
 	b.Helper()
 	if err := b.c.Update(s); err != nil {
 		b.Fatal(err)
@@ -187,7 +187,7 @@ func testUpdates(t *testing.T) {
 }
 
 // gauge returns the one metric of a family as a collector.
-func gauge(b *bench, name string) prometheus.Collector {
+func gauge(b *harness, name string) prometheus.Collector {
 	b.Helper()
 	fams, err := b.n.Registry.Gather()
 	if err != nil {
@@ -474,7 +474,7 @@ func testReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := n.Run(t, first)
-	b := &bench{t, n, first}
+	b := &harness{t, n, first}
 	b.pass(time.Second)
 	stop()
 
@@ -509,7 +509,7 @@ func testSleeper(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	(&bench{t, n, c}).want("a:1")
+	(&harness{t, n, c}).want("a:1")
 	cancel()
 	synctest.Wait()
 	select {

@@ -179,17 +179,17 @@ func TestJudgeOfReleased(t *testing.T) {
 	}
 }
 
-// lab is the Failures of a node.
-type lab struct {
+// harness is the Failures of a node.
+type harness struct {
 	t *testing.T
 	n *componenttest.Node
 	o component.Options
 	f *clause.Failures
 }
 
-func newLab(t *testing.T) *lab {
+func newHarness(t *testing.T) *harness {
 	n := componenttest.New(t, "expr.filter.f")
-	l := &lab{t, n, n.Options(), clause.NewFailures("drop", "keep")}
+	l := &harness{t, n, n.Options(), clause.NewFailures("drop", "keep")}
 	for range 2 { // a component takes it over while the one before runs
 		if err := l.f.Register(l.o.Registerer); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func newLab(t *testing.T) *lab {
 }
 
 // done reports a batch in which so many samples failed.
-func (l *lab) done(source uint64, failed int) {
+func (l *harness) done(source uint64, failed int) {
 	var b clause.Batch
 	for range failed {
 		b.Add("drop", series("a", "api"), &expr.Error{Line: 1, Column: 3, Msg: "no number"})
@@ -207,7 +207,7 @@ func (l *lab) done(source uint64, failed int) {
 	l.f.Done(&l.o, source, &b)
 }
 
-func (l *lab) wantHealth(state component.HealthState, message string) {
+func (l *harness) wantHealth(state component.HealthState, message string) {
 	l.t.Helper()
 	if h := l.n.Health(); h.State != state || h.Message != message {
 		l.t.Errorf("got health %s %q, want %s %q", h.State, h.Message, state, message)
@@ -217,7 +217,7 @@ func (l *lab) wantHealth(state component.HealthState, message string) {
 const failed = `drop: no number (1:3), in a sample of a{job="api"}`
 
 func TestFailures(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.done(1, 0)
 	l.wantHealth(component.Unknown, "") // nothing to say
 	l.done(1, 2)
@@ -259,7 +259,7 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
 
 // TestFailuresOnLines: a line is told of by its stream.
 func TestFailuresOnLines(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	var b clause.Batch
 	b.AddLine("keep", batch.NewSeries([]batch.Label{{Name: "app", Value: "api"}}), &expr.Error{Line: 1, Column: 3, Msg: "no number"})
 	l.f.Done(&l.o, 1, &b)
@@ -294,7 +294,7 @@ func TestFit(t *testing.T) {
 // TestFailuresOfGoneSources: a source that does not come again keeps nothing
 // unhealthy, and is not remembered, whether others work or not.
 func TestFailuresOfGoneSources(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	for source := range uint64(100) {
 		l.done(source, 1)
 	}
@@ -310,7 +310,7 @@ func TestFailuresOfGoneSources(t *testing.T) {
 }
 
 func TestFailuresSideBySide(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	var wg sync.WaitGroup
 	for source := range uint64(8) {
 		wg.Go(func() {

@@ -13,7 +13,7 @@ import (
 
 // die ends weir as a machine does that loses power. edit changes the files that
 // weir leaves; a file that does not exist is not created.
-func (h *house) die(edit func(log, checkpoint string)) {
+func (h *harness) die(edit func(log, checkpoint string)) {
 	h.t.Helper()
 	dir := h.node.Options().DataPath
 	entries, err := os.ReadDir(dir)
@@ -41,10 +41,10 @@ func (h *house) die(edit func(log, checkpoint string)) {
 // ended, or had ended before.
 func TestMachineEnds(t *testing.T) {
 	const told = "the machine ended and not weir"
-	f := func(name, boot string, edit func(log, checkpoint string), prepare, meanwhile func(h *house), again ...string) {
+	f := func(name, boot string, edit func(log, checkpoint string), prepare, meanwhile func(h *harness), again ...string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			scene(t, func(h *house) {
+			scene(t, func(h *harness) {
 				h.boot = "one"
 				h.append("app.log", "a\n")
 				if prepare != nil {
@@ -99,17 +99,17 @@ func TestMachineEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	none := func(*house) {}
+	none := func(*harness) {}
 	f("machine", "two", nil, none, none, "b", "c", "d")
 	f("weir only", "one", nil, none, none)
-	f("a system that does not tell", "-", nil, func(h *house) { h.boot = "-" }, none)
+	f("a system that does not tell", "-", nil, func(h *harness) { h.boot = "-" }, none)
 	f("log gone", "two", func(log, _ string) { gone(log) }, none, none, "b", "c", "d")
 	f("log empty", "two", func(log, _ string) {
 		if err := os.Truncate(log, 0); err != nil {
 			t.Fatal(err)
 		}
 	}, none, none, "b", "c", "d")
-	f("rotated since", "two", nil, none, func(h *house) {
+	f("rotated since", "two", nil, none, func(h *harness) {
 		h.rename("app.log", "app.log.1")
 		h.append("app.log", "e\n")
 		h.pass(time.Second)
@@ -120,7 +120,7 @@ func TestMachineEnds(t *testing.T) {
 
 // TestMachineEndsAtOnce: without a checkpoint yet, files begin where they began.
 func TestMachineEndsAtOnce(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.boot = "one"
 		h.node.Clock.Advance(time.Hour * 24 * 365 * 20) // the file is from before that
 		h.args.TailFromEnd = true
@@ -144,7 +144,7 @@ func TestMachineEndsAtOnce(t *testing.T) {
 
 // TestCleanEnd: a machine that starts again after weir has ended repeats nothing.
 func TestCleanEnd(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.boot = "one"
 		h.start()
 		h.append("app.log", "a\n")

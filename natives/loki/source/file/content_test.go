@@ -14,7 +14,7 @@ import (
 )
 
 // copytruncate does what logrotate does so named.
-func (h *house) copytruncate(name, to string) {
+func (h *harness) copytruncate(name, to string) {
 	h.t.Helper()
 	b, err := os.ReadFile(h.path(name))
 	h.must(err)
@@ -27,7 +27,7 @@ func (h *house) copytruncate(name, to string) {
 func TestCopiedUnread(t *testing.T) {
 	f := func(down bool) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.follow("*.log*")
 			h.args.FileMatch.Enabled = true
 			h.start()
@@ -53,7 +53,7 @@ func TestCopiedUnread(t *testing.T) {
 func TestTruncatedAndRenamed(t *testing.T) {
 	f := func(unread, anew string, want ...string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.append("app.log", "a\nb\n")
 			h.start()
 			h.append("app.log", unread)
@@ -90,9 +90,9 @@ func (r *rotator) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 // does not read yet, so that their copies are found.
 func TestRotatedFasterThanRead(t *testing.T) {
 	const each, rotations = 3000, 10 // 300 kB, which are two batches
-	f := func(rotate func(h *house, n int)) {
+	f := func(rotate func(h *harness, n int)) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			n := 0
 			write := func() {
 				h.append("app.log", strings.Join(numbers(strings.Repeat("x", 93), n*each, (n+1)*each-1), "\n")+"\n")
@@ -115,9 +115,9 @@ func TestRotatedFasterThanRead(t *testing.T) {
 			h.counts("weir_source_file_lost_bytes_total", 0)
 		})
 	}
-	f(func(h *house, n int) { h.copytruncate("app.log", fmt.Sprintf("app.log-%03d", n)) })
-	f(func(h *house, n int) { h.rename("app.log", fmt.Sprintf("app.log-%03d", n)) })
-	f(func(h *house, _ int) { h.remove("app.log") })
+	f(func(h *harness, n int) { h.copytruncate("app.log", fmt.Sprintf("app.log-%03d", n)) })
+	f(func(h *harness, n int) { h.rename("app.log", fmt.Sprintf("app.log-%03d", n)) })
+	f(func(h *harness, _ int) { h.remove("app.log") })
 }
 
 // TestEqualLines: where all lines are equal, a truncated file that has grown to
@@ -126,7 +126,7 @@ func TestRotatedFasterThanRead(t *testing.T) {
 func TestEqualLines(t *testing.T) {
 	f := func(anew, want int) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.append("app.log", strings.Repeat("equal\n", 3))
 			h.start()
 			h.sink.forget()
@@ -146,7 +146,7 @@ func TestEqualLines(t *testing.T) {
 
 // TestStrangeNames: a target is a path, not a pattern, and may be called anything.
 func TestStrangeNames(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		names := []string{"[a-z]{x,y}.log", "sp ace.log", "ü.log"}
 		if runtime.GOOS == "linux" { // others refuse some
 			names = append(names, "new\nline.log", "star*?.log", `back\slash"quote.log`, "no utf-8 \xff.log")
@@ -180,7 +180,7 @@ func TestStrangeNames(t *testing.T) {
 // TestDirectoryAnew: a directory that was removed with its files and made again
 // is the same path.
 func TestDirectoryAnew(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.follow("d/*.log")
 		h.args.FileMatch.Enabled = true
 		for _, line := range []string{"a", "b", "c"} {
@@ -200,7 +200,7 @@ func TestDirectoryAnew(t *testing.T) {
 
 // TestHuge: offsets beyond 4 GiB, in a file that is mostly a hole.
 func TestHuge(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "first\n")
 		h.start()
 		h.stop()

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scene runs f in a bubble with a house whose component stops at the end.
-func scene(t *testing.T, f func(h *house)) {
+// scene runs f in a bubble with a harness whose component stops at the end.
+func scene(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		f(h)
 		if h.stop != nil {
 			h.stop()
@@ -23,7 +23,7 @@ func scene(t *testing.T, f func(h *house)) {
 }
 
 func TestFollow(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\nb\r\n\nc")
 		h.start()
 		h.want("a", "b", "")
@@ -41,7 +41,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestRename(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.append("app.log", "b\n")
@@ -58,7 +58,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestTwoRotationsBetweenLooks(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.append("app.log.2", "of long ago\n")
 		h.age("app.log.2", "app.log", -time.Hour)
@@ -77,7 +77,7 @@ func TestTwoRotationsBetweenLooks(t *testing.T) {
 }
 
 func TestRotatedWhileDown(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.stop()
@@ -92,7 +92,7 @@ func TestRotatedWhileDown(t *testing.T) {
 // TestRotationIsNoNews: a rotation while weir was down that loses nothing is not
 // worth a line of the log.
 func TestRotationIsNoNews(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.stop()
@@ -109,7 +109,7 @@ func TestRotationIsNoNews(t *testing.T) {
 }
 
 func TestCopyTruncate(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a1\nb1\n")
 		h.start()
 		h.append("app.log", "c1\n")
@@ -124,7 +124,7 @@ func TestCopyTruncate(t *testing.T) {
 }
 
 func TestKeptLinesComeAgain(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.sink.hold = true
 		h.append("app.log", "a\nb\n")
 		h.start()

@@ -31,7 +31,7 @@ func TestEncodings(t *testing.T) {
 	le, be := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	f := func(name string, e encoding.Encoding, mark string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.args.Encoding = name
 			all := mark + encode(t, e, text)
 			h.append("app.log", all[:len(all)-3]) // within a character
@@ -57,7 +57,7 @@ func TestEncodings(t *testing.T) {
 	f("", le, "\xff\xfe") // the mark wins
 	f("GBK", be, "\xfe\xff")
 
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.args.Encoding = "GBK"
 		h.append("app.log", encode(t, simplifiedchinese.GBK, "你好\n世界\n"))
 		h.start()
@@ -90,14 +90,14 @@ func compressed(t *testing.T, format, text string) string {
 	return b.String()
 }
 
-func decompressing(h *house, format string) {
+func decompressing(h *harness, format string) {
 	h.args.Decompression = file.Decompression{Enabled: true, Format: file.Format(format)}
 }
 
 func TestDecompression(t *testing.T) {
 	f := func(format string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			decompressing(h, format)
 			h.append("app.log", compressed(t, format, "one\ntwo\nlast"))
 			h.start()
@@ -120,7 +120,7 @@ func TestDecompression(t *testing.T) {
 
 // TestCompressedFileGrows: what is written in parts is read as far as it goes.
 func TestCompressedFileGrows(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		decompressing(h, "gz")
 		var want []string
 		var text strings.Builder
@@ -146,7 +146,7 @@ func TestCompressedFileGrows(t *testing.T) {
 }
 
 func TestInitialDelay(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		decompressing(h, "gz")
 		h.args.Decompression.InitialDelay = 10 * time.Second
 		h.append("app.log", compressed(t, "gz", "a\n"))
@@ -161,7 +161,7 @@ func TestInitialDelay(t *testing.T) {
 // TestRotatedAndCompressed: a file that was renamed and compressed while weir was
 // down is finished from what became of it.
 func TestRotatedAndCompressed(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "first line\nsecond line\n")
 		h.start()
 		h.stop()
@@ -174,7 +174,7 @@ func TestRotatedAndCompressed(t *testing.T) {
 }
 
 func TestLongLines(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		long := strings.Repeat("0123456789", 100<<10) // 1 MiB, four chunks
 		h.append("app.log", "a\n"+long)
 		h.start()
@@ -189,7 +189,7 @@ func TestLongLines(t *testing.T) {
 
 // TestTooLongLines: they are cut between characters, and nothing of them is lost.
 func TestTooLongLines(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		long := "x" + strings.Repeat("ü", 9<<20)
 		h.append("app.log", long+"\nb\n")
 		h.start()
@@ -204,7 +204,7 @@ func TestTooLongLines(t *testing.T) {
 // TestHole: a writer that does not append goes on at its place after a
 // truncation, and leaves a hole before it.
 func TestHole(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		f, err := os.Create(h.path("app.log"))
 		h.must(err)
 		defer f.Close()

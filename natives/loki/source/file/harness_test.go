@@ -94,9 +94,9 @@ func (s *sink) lines() (out []string) {
 
 func (s *sink) forget() { s.set(func() { s.got = nil }) }
 
-// house is a directory with logs and a component that follows them. It is for
+// harness is a directory with logs and a component that follows them. It is for
 // the bubble of a synctest.
-type house struct {
+type harness struct {
 	t    testing.TB
 	dir  string
 	node *componenttest.Node
@@ -114,34 +114,34 @@ type house struct {
 	rotated int64                               // limit of rotated files, 0: the usual one
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, dir: dir, node: componenttest.New(t, "loki.source.file.f"), sink: newSink("sink")}
+	h := &harness{t: t, dir: dir, node: componenttest.New(t, "loki.source.file.f"), sink: newSink("sink")}
 	h.args = h.arguments()
 	h.follow("app.log")
 	return h
 }
 
-func (h *house) arguments() *file.Arguments {
+func (h *harness) arguments() *file.Arguments {
 	a := file.Registration().NewArgs().(*file.Arguments)
 	a.ForwardTo = []*flow.Receiver{h.sink.to}
 	return a
 }
 
 // follow makes the targets those paths.
-func (h *house) follow(names ...string) {
+func (h *harness) follow(names ...string) {
 	h.args.Targets = nil
 	for _, name := range names {
 		h.args.Targets = append(h.args.Targets, map[string]string{"__path__": h.path(name), "job": "j"})
 	}
 }
 
-func (h *house) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+func (h *harness) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
 
-func (h *house) must(err error) {
+func (h *harness) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -149,7 +149,7 @@ func (h *house) must(err error) {
 }
 
 // append writes at the end of a file, which is made if it is not there.
-func (h *house) append(name, text string) {
+func (h *harness) append(name, text string) {
 	h.t.Helper()
 	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	h.must(err)
@@ -158,19 +158,19 @@ func (h *house) append(name, text string) {
 	h.must(f.Close())
 }
 
-func (h *house) rename(from, to string) {
+func (h *harness) rename(from, to string) {
 	h.t.Helper()
 	h.must(os.Rename(h.path(from), h.path(to)))
 }
 
-func (h *house) remove(name string) {
+func (h *harness) remove(name string) {
 	h.t.Helper()
 	h.must(os.Remove(h.path(name)))
 }
 
 // age makes a file as old as another one, and d younger. The clock of a bubble
 // is not that of the file system.
-func (h *house) age(name, as string, d time.Duration) {
+func (h *harness) age(name, as string, d time.Duration) {
 	h.t.Helper()
 	fi, err := os.Stat(h.path(as))
 	h.must(err)
@@ -179,7 +179,7 @@ func (h *house) age(name, as string, d time.Duration) {
 }
 
 // start builds and runs the component, as after a start of weir.
-func (h *house) start() {
+func (h *harness) start() {
 	h.t.Helper()
 	if err := h.args.Validate(); err != nil {
 		h.t.Fatal(err)
@@ -217,7 +217,7 @@ func (h *house) start() {
 }
 
 // pass lets time pass and waits until all is quiet.
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	const step = 250 * time.Millisecond
 	for ; d > 0; d -= step {
 		synctest.Wait()
@@ -226,7 +226,7 @@ func (h *house) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (h *house) want(lines ...string) {
+func (h *harness) want(lines ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(lines, h.sink.lines()); diff != "" {
 		h.t.Errorf("(-want +got):\n%s", diff)
@@ -241,7 +241,7 @@ func numbers(prefix string, from, to int) (out []string) {
 }
 
 // counts checks the value of one of the component's metrics, summed over labels.
-func (h *house) counts(name string, want float64) {
+func (h *harness) counts(name string, want float64) {
 	h.t.Helper()
 	families, err := h.node.Registry.Gather()
 	h.must(err)

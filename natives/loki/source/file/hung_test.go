@@ -16,7 +16,7 @@ import (
 // does not answer.
 func TestHungFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.must(os.Mkdir(h.path("dead"), 0o755))
 		var names []string
 		for i := range 100 {

@@ -17,7 +17,7 @@ import (
 // writer writes numbered lines as a program does whose log is rotated: to the
 // file that it has open, whatever its name is by now.
 type writer struct {
-	h       *house
+	h       *harness
 	r       *rand.Rand
 	f       *os.File
 	n       int
@@ -92,7 +92,7 @@ func (w *writer) date(name string) {
 
 // crash goes on as if the process had been killed: what it left on the disk is
 // all that there is.
-func (h *house) crash() {
+func (h *harness) crash() {
 	h.t.Helper()
 	old, stop := h.node, h.stop
 	h.sink.to.Stop() // whatever the old one does, nobody hears of it
@@ -133,7 +133,7 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	h := newHouse(t)
+	h := newHarness(t)
 	w := &writer{h: h, r: r}
 	w.open()
 	fi, err := w.f.Stat()
@@ -212,7 +212,7 @@ func model(t *testing.T, seed uint64) {
 
 // once checks that lines 1 to n came once and in order, or repeated with their
 // timestamps.
-func (h *house) once(n int, repeated bool) {
+func (h *harness) once(n int, repeated bool) {
 	h.t.Helper()
 	at := map[string]int64{}
 	var got []string

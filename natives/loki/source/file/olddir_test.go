@@ -15,7 +15,7 @@ import (
 func TestOldDir(t *testing.T) {
 	f := func(patterns ...string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.must(os.Mkdir(h.path("old"), 0o755))
 			h.follow(patterns...)
 			h.args.FileMatch.Enabled = true
@@ -55,7 +55,7 @@ func TestOldDir(t *testing.T) {
 // TestOldDirElsewhere: nobody looks for it where no pattern does; that lines may
 // be lost is said.
 func TestOldDirElsewhere(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.must(os.Mkdir(h.path("old"), 0o755))
 		h.append("app.log", "a\n")
 		h.start()

@@ -17,7 +17,7 @@ func await(d time.Duration) { <-time.After(d) }
 // TestBlockingReceiver: who waits for a receiver sees what becomes of the file
 // meanwhile.
 func TestBlockingReceiver(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.sink.block = true
 		h.append("app.log", "a\n")
 		h.start()
@@ -37,7 +37,7 @@ func TestBlockingReceiver(t *testing.T) {
 
 // TestRemovedFileIsClosed: its handle holds the space on the disk.
 func TestRemovedFileIsClosed(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.remove("app.log")
@@ -53,7 +53,7 @@ func TestRemovedFileIsClosed(t *testing.T) {
 
 // TestManyCompressedFiles: there are fewer decompressors than files.
 func TestManyCompressedFiles(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		decompressing(h, "gz")
 		var names, want []string
 		for i := range 30 {
@@ -70,7 +70,7 @@ func TestManyCompressedFiles(t *testing.T) {
 
 // TestTruncatedAndGone: what was known to be there and is nowhere is counted.
 func TestTruncatedAndGone(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "aaaa\n")
 		h.start()
 		h.sink.set(func() { h.sink.hold = true })
@@ -93,7 +93,7 @@ func (r relay) ConsumeLogs(ctx context.Context, b *batch.Logs) error { return r.
 // TestReceiverLeavesFarther: what a node farther down refused, which then left the
 // graph, goes to the one in its place, although the source's own receiver stays.
 func TestReceiverLeavesFarther(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		between, last := relay{flow.NewSender()}, h.sink
 		between.To(flow.NewOutput(nil, []*flow.Receiver{last.to}))
 		h.sink = newSink("between")

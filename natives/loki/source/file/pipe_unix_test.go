@@ -12,7 +12,7 @@ import (
 
 // TestPipe: a named pipe is refused, and opening it waits for nobody.
 func TestPipe(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.must(syscall.Mkfifo(h.path("app.log"), 0o600))
 		h.start()
 		h.pass(5 * time.Second)

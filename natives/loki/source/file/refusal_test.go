@@ -21,7 +21,7 @@ import (
 )
 
 // wantHealth checks the state and what the health says.
-func (h *house) wantHealth(state component.HealthState, says string) {
+func (h *harness) wantHealth(state component.HealthState, says string) {
 	h.t.Helper()
 	if got := h.node.Health(); got.State != state || !strings.Contains(got.Message, says) {
 		h.t.Errorf("got health %v %q, want %v with %q", got.State, got.Message, state, says)
@@ -35,7 +35,7 @@ func TestCannotOpen(t *testing.T) {
 	f := func(refusal error, logged string) {
 		t.Helper()
 		t.Run(refusal.Error(), func(t *testing.T) {
-			scene(t, func(h *house) {
+			scene(t, func(h *harness) {
 				var refuse atomic.Bool
 				refuse.Store(true)
 				h.open = func(path string) (*os.File, error) {
@@ -74,9 +74,9 @@ func TestStarvedAtStart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it says it otherwise")
 	}
-	f := func(rotate func(h *house)) {
+	f := func(rotate func(h *harness)) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.append("app.log", "a\n")
 			h.start()
 			h.stop()
@@ -100,8 +100,8 @@ func TestStarvedAtStart(t *testing.T) {
 			h.counts("weir_source_file_lost_bytes_total", 0)
 		})
 	}
-	f(func(h *house) { h.rename("app.log", "app.log.1") })
-	f(func(h *house) {
+	f(func(h *harness) { h.rename("app.log", "app.log.1") })
+	f(func(h *harness) {
 		b, err := os.ReadFile(h.path("app.log"))
 		h.must(err)
 		h.append("app.log.1", string(b))
@@ -112,7 +112,7 @@ func TestStarvedAtStart(t *testing.T) {
 // TestGoneAtStart: a file that a restart finds removed is no trouble, and its
 // path goes on with what comes there.
 func TestGoneAtStart(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.stop()
@@ -147,7 +147,7 @@ func (s slow) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 // TestSlowAndFast has a large file whose lines nobody accepts. It must not hold up
 // the other files.
 func TestSlowAndFast(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		s := slow{h.sink, "slow.log", make(chan struct{})}
 		to := flow.NewReceiver("slow", batch.SignalLogs, nil, nil)
 		to.Set(s)
@@ -177,7 +177,7 @@ func TestSlowAndFast(t *testing.T) {
 // TestRefusalIsTold: who refuses lines, and since when, is in the health and on
 // the page, and logged once when it begins to last and once when it is over.
 func TestRefusalIsTold(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		const begins, ends = "receivers refuse lines", "receivers take lines again"
 		logged := func(begun, ended int) {
 			t.Helper()

@@ -13,7 +13,7 @@ func TestRewritten(t *testing.T) {
 	f := func(before, after string, lost float64, want ...string) {
 		t.Helper()
 		t.Run(fmt.Sprintf("%q %q", before, after), func(t *testing.T) {
-			scene(t, func(h *house) {
+			scene(t, func(h *harness) {
 				h.append("app.log", before)
 				h.start()
 				fi, err := os.Stat(h.path("app.log"))
@@ -48,7 +48,7 @@ func TestRewritten(t *testing.T) {
 
 // TestTruncatedUnread: what was seen and was not read when it went is counted.
 func TestTruncatedUnread(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\nbcd")
 		h.start()
 		h.must(os.Truncate(h.path("app.log"), 0))

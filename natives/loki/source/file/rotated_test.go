@@ -13,14 +13,14 @@ import (
 )
 
 // open opens a file as its writer does.
-func (h *house) opened(name string) *os.File {
+func (h *harness) opened(name string) *os.File {
 	h.t.Helper()
 	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	h.must(err)
 	return f
 }
 
-func (h *house) write(f *os.File, text string) {
+func (h *harness) write(f *os.File, text string) {
 	h.t.Helper()
 	_, err := f.WriteString(text)
 	h.must(err)
@@ -28,7 +28,7 @@ func (h *house) write(f *os.File, text string) {
 
 // withdraw makes the target disappear, as local.file_match does when the name is
 // gone, and bring back makes it come back.
-func (h *house) withdraw() (bringBack func()) {
+func (h *harness) withdraw() (bringBack func()) {
 	targets := h.args.Targets
 	h.update(func(a *file.Arguments) { a.Targets = nil })
 	return func() { h.update(func(a *file.Arguments) { a.Targets = targets }) }
@@ -38,9 +38,9 @@ func (h *house) withdraw() (bringBack func()) {
 // old file, the name is gone and so is the target, and the new file appears later.
 // Lines that are written meanwhile arrive at once.
 func TestRotatedWithoutNewFile(t *testing.T) {
-	f := func(prepare func(h *house), rotate func(h *house), vanish func(h *house) (appear func())) {
+	f := func(prepare func(h *harness), rotate func(h *harness), vanish func(h *harness) (appear func())) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.must(os.Mkdir(h.path("old"), 0o755))
 			prepare(h)
 			w := h.opened("app.log")
@@ -74,17 +74,17 @@ func TestRotatedWithoutNewFile(t *testing.T) {
 			h.want(want...) // nothing comes again
 		})
 	}
-	for _, rotate := range []func(h *house){
-		func(h *house) { h.rename("app.log", "app.log.1") },
-		func(h *house) { h.rename("app.log", "old/app.1") },
-		func(h *house) { h.remove("app.log") },
+	for _, rotate := range []func(h *harness){
+		func(h *harness) { h.rename("app.log", "app.log.1") },
+		func(h *harness) { h.rename("app.log", "old/app.1") },
+		func(h *harness) { h.remove("app.log") },
 	} {
-		f(func(*house) {}, rotate, func(*house) func() { return func() {} })
-		f(func(*house) {}, rotate, (*house).withdraw)
-		f(func(h *house) {
+		f(func(*harness) {}, rotate, func(*harness) func() { return func() {} })
+		f(func(*harness) {}, rotate, (*harness).withdraw)
+		f(func(h *harness) {
 			h.follow("*.log")
 			h.args.FileMatch.Enabled = true
-		}, rotate, func(h *house) func() {
+		}, rotate, func(h *harness) func() {
 			h.pass(11 * time.Second)
 			return func() {}
 		})
@@ -94,7 +94,7 @@ func TestRotatedWithoutNewFile(t *testing.T) {
 // TestRenamedIntoThePattern: the pattern matches the new name of the file too. Its
 // lines come once.
 func TestRenamedIntoThePattern(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.follow("app.log*")
 		h.args.FileMatch.Enabled = true
 		w := h.opened("app.log")
@@ -125,9 +125,9 @@ func TestRenamedIntoThePattern(t *testing.T) {
 // TestIdleTimeout: a rotated file without a writer is closed when it has been idle
 // for idle_timeout, counted from its rotation at the earliest.
 func TestIdleTimeout(t *testing.T) {
-	f := func(rotate func(h *house)) {
+	f := func(rotate func(h *harness)) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.args.FileRotation.IdleTimeout = 30 * time.Second
 			h.append("app.log", "a\n")
 			h.start()
@@ -140,18 +140,18 @@ func TestIdleTimeout(t *testing.T) {
 			h.counts("weir_source_file_abandoned_files_total", 0)
 		})
 	}
-	f(func(h *house) { h.rename("app.log", "app.log.1") })
-	f(func(h *house) { h.rename("app.log", "app.log.1"); h.append("app.log", "b\n") })
-	f(func(h *house) { h.rename("app.log", "app.log.1"); h.withdraw() })
-	f(func(h *house) { h.remove("app.log") })
-	f(func(h *house) { h.remove("app.log"); h.withdraw() })
-	f(func(h *house) { h.append("app.log", "part of a line"); h.pass(time.Second); h.remove("app.log") })
+	f(func(h *harness) { h.rename("app.log", "app.log.1") })
+	f(func(h *harness) { h.rename("app.log", "app.log.1"); h.append("app.log", "b\n") })
+	f(func(h *harness) { h.rename("app.log", "app.log.1"); h.withdraw() })
+	f(func(h *harness) { h.remove("app.log") })
+	f(func(h *harness) { h.remove("app.log"); h.withdraw() })
+	f(func(h *harness) { h.append("app.log", "part of a line"); h.pass(time.Second); h.remove("app.log") })
 }
 
 // TestLastPart: a rotated file ends with a part of a line, which is sent as a line
 // when nobody writes to the file any more.
 func TestLastPart(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\npart")
 		h.start()
 		h.rename("app.log", "app.log.1")
@@ -168,7 +168,7 @@ func TestLastPart(t *testing.T) {
 // logged.
 func TestMaxWait(t *testing.T) {
 	onlyLeases(t)
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.args.FileRotation.MaxWait = time.Minute
 		w := h.opened("app.log")
 		h.write(w, "a\n")
@@ -195,9 +195,9 @@ func TestMaxWait(t *testing.T) {
 // max_wait, which frees its space on the disk, and its lines are counted. A
 // renamed one is not.
 func TestMaxWaitInAnOutage(t *testing.T) {
-	f := func(rotate func(h *house), lost float64, want ...string) {
+	f := func(rotate func(h *harness), lost float64, want ...string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.append("app.log", "a\n")
 			h.start()
 			h.sink.set(func() { h.sink.refuse = flowtest.ErrRefused })
@@ -218,17 +218,17 @@ func TestMaxWaitInAnOutage(t *testing.T) {
 			}
 		})
 	}
-	f(func(h *house) { h.remove("app.log") }, 2, "a", "b", "d")
-	f(func(h *house) { h.rename("app.log", "app.log.1") }, 0, "a", "b", "c", "d")
+	f(func(h *harness) { h.remove("app.log") }, 2, "a", "b", "d")
+	f(func(h *harness) { h.rename("app.log", "app.log.1") }, 0, "a", "b", "c", "d")
 }
 
 // TestRestartWhileKept: weir stops or is killed while a renamed file is still
 // written to. It goes on with the file, which may have been moved to another
 // directory, as soon as the target is back.
 func TestRestartWhileKept(t *testing.T) {
-	f := func(to string, restart func(h *house)) {
+	f := func(to string, restart func(h *harness)) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.must(os.Mkdir(h.path("old"), 0o755))
 			h.follow("*.log")
 			h.args.FileMatch.Enabled = true
@@ -259,8 +259,8 @@ func TestRestartWhileKept(t *testing.T) {
 		names = append(names, "old/app.log-20250101")
 	}
 	for _, name := range names {
-		f(name, func(h *house) { h.stop(); h.start() })
-		f(name, func(h *house) { h.crash() })
+		f(name, func(h *harness) { h.stop(); h.start() })
+		f(name, func(h *harness) { h.crash() })
 	}
 }
 
@@ -269,7 +269,7 @@ func TestRestartWhileKept(t *testing.T) {
 func TestCompressedWhileKept(t *testing.T) {
 	f := func(name string, down bool) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			w := h.opened("app.log")
 			h.write(w, "a\n")
 			h.start()
@@ -305,7 +305,7 @@ func TestCompressedWhileKept(t *testing.T) {
 // writers.
 func TestManyRotatedFiles(t *testing.T) {
 	onlyLeases(t)
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		const files = 30
 		h.rotated = 20
 		names := make([]string, files)
@@ -332,7 +332,7 @@ func TestManyRotatedFiles(t *testing.T) {
 // TestManyUnreadFiles: rotated files that are not read, because receivers refuse
 // lines, are closed above a limit, and found when they are read.
 func TestManyUnreadFiles(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		const rotations = 40
 		h.rotated = 20
 		h.sink.refuse = flowtest.ErrRefused
@@ -362,7 +362,7 @@ func TestManyUnreadFiles(t *testing.T) {
 // TestUnknownWriters: where the system does not tell whether a file has a writer,
 // the file is kept for max_wait, and nothing is said of it.
 func TestUnknownWriters(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.hidden = true
 		h.append("app.log", "a\n")
 		h.start()

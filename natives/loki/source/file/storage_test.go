@@ -14,7 +14,7 @@ import (
 func TestOwnFiles(t *testing.T) {
 	f := func(match bool, targets ...string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.node.StoragePath = h.path("data")
 			h.node.DataPath = h.path("data/loki.source.file.f")
 			h.must(os.MkdirAll(h.node.DataPath, 0o755))

@@ -19,7 +19,7 @@ import (
 )
 
 // update gives the component other arguments.
-func (h *house) update(edit func(*file.Arguments)) {
+func (h *harness) update(edit func(*file.Arguments)) {
 	h.t.Helper()
 	a := *h.args
 	a.Targets = slices.Clone(a.Targets)
@@ -34,7 +34,7 @@ func (h *house) update(edit func(*file.Arguments)) {
 }
 
 // labelled returns what came as "label line".
-func (h *house) labelled(label string) (out []string) {
+func (h *harness) labelled(label string) (out []string) {
 	for _, e := range h.sink.entries() {
 		_, v, _ := strings.Cut(e.labels, label+`="`)
 		v, _, _ = strings.Cut(v, `"`)
@@ -43,7 +43,7 @@ func (h *house) labelled(label string) (out []string) {
 	return out
 }
 
-func (h *house) wantLabelled(label string, want ...string) {
+func (h *harness) wantLabelled(label string, want ...string) {
 	h.t.Helper()
 	got := h.labelled(label)
 	slices.Sort(got)
@@ -56,7 +56,7 @@ func (h *house) wantLabelled(label string, want ...string) {
 // TestOtherLabels: a reload that changes the labels of a target repeats nothing,
 // neither does a restart.
 func TestOtherLabels(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.append("app.log", "b\n")
@@ -73,7 +73,7 @@ func TestOtherLabels(t *testing.T) {
 }
 
 func TestTwoTargetsOfOnePath(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.follow("app.log", "app.log", "app.log")
 		h.args.Targets[1]["job"] = "k"
 		h.args.Targets[2]["__meta"] = "is no label"
@@ -86,7 +86,7 @@ func TestTwoTargetsOfOnePath(t *testing.T) {
 // TestLeavingTarget: it is read to its end, also the line that has no end, and
 // goes on where it was when it comes back.
 func TestLeavingTarget(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
 		h.start()
 		h.append("app.log", "b\nc")
@@ -104,7 +104,7 @@ func TestLeavingTarget(t *testing.T) {
 // TestReceiversChange: what the one that left had refused goes to the new one,
 // and not again to the one that had accepted it.
 func TestReceiversChange(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		stays, leaves := h.sink, newSink("leaves")
 		h.args.ForwardTo = []*flow.Receiver{stays.to, leaves.to}
 		leaves.refuse = flowtest.ErrRefused
@@ -131,7 +131,7 @@ func TestReceiversChange(t *testing.T) {
 // TestStopInAnOutage: a receiver that blocks holds up the end for two seconds,
 // and what it did not take comes again.
 func TestStopInAnOutage(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\nb\n")
 		h.sink.block = true
 		h.start()
@@ -149,7 +149,7 @@ func TestStopInAnOutage(t *testing.T) {
 // TestRefused: nothing more is read of any file while a receiver refuses, and a
 // file that is rotated and removed meanwhile is not lost.
 func TestRefused(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.sink.refuse = flowtest.ErrRefused
 		h.append("app.log", "a\n")
 		h.start()
@@ -171,7 +171,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestFileMatch(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.follow("d/*.log*")
 		h.args.Targets[0]["__path_exclude__"] = h.path("d/x*")
 		h.args.FileMatch.Enabled = true
@@ -197,7 +197,7 @@ func TestFileMatch(t *testing.T) {
 }
 
 func TestTailFromEnd(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.args.TailFromEnd = true
 		h.append("app.log", strings.Repeat("old\n", 5000)+"part")
 		h.start()
@@ -220,9 +220,9 @@ func TestTailFromEnd(t *testing.T) {
 // as in Alloy: files that exist at the start and files that appear later, however
 // young they are. A file that follows a rotation starts at its beginning.
 func TestTailFromEndOfMatchedFiles(t *testing.T) {
-	f := func(start func(h *house)) {
+	f := func(start func(h *harness)) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.args.TailFromEnd = true
 			h.append("a.log", "old\n")
 			start(h)
@@ -237,12 +237,12 @@ func TestTailFromEndOfMatchedFiles(t *testing.T) {
 			h.wantLabelled("filename", h.path("a.log")+" a", h.path("a.log")+" first", h.path("b.log")+" b")
 		})
 	}
-	f(func(h *house) {
+	f(func(h *harness) {
 		h.follow("*.log")
 		h.args.FileMatch.Enabled = true
 		h.start()
 	})
-	f(func(h *house) { // as local.file_match does
+	f(func(h *harness) { // as local.file_match does
 		h.follow("a.log")
 		h.start()
 		h.update(func(a *file.Arguments) {
@@ -252,9 +252,9 @@ func TestTailFromEndOfMatchedFiles(t *testing.T) {
 }
 
 func TestCannotFollow(t *testing.T) {
-	f := func(prepare func(h *house), want string) {
+	f := func(prepare func(h *harness), want string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			prepare(h)
 			h.start()
 			h.pass(5 * time.Second)
@@ -277,19 +277,19 @@ func TestCannotFollow(t *testing.T) {
 			}
 		})
 	}
-	f(func(h *house) { h.follow("app.log", "good.log"); h.must(os.Mkdir(h.path("app.log"), 0o755)) }, "it is a directory; name a file")
-	f(func(h *house) {
+	f(func(h *harness) { h.follow("app.log", "good.log"); h.must(os.Mkdir(h.path("app.log"), 0o755)) }, "it is a directory; name a file")
+	f(func(h *harness) {
 		h.follow("good.log")
 		h.args.Targets = append(h.args.Targets, map[string]string{"job": "j"})
 	}, "no label")
 	if runtime.GOOS != "windows" {
-		f(func(h *house) { h.follow("app.log", "good.log"); h.must(os.Symlink("app.log", h.path("app.log"))) }, "cannot look at")
+		f(func(h *harness) { h.follow("app.log", "good.log"); h.must(os.Symlink("app.log", h.path("app.log"))) }, "cannot look at")
 	}
 }
 
 // TestNowhere: a directory that is not there is waited for.
 func TestNowhere(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.follow("d/e/app.log")
 		h.start()
 		h.pass(time.Second)
@@ -309,7 +309,7 @@ func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need privileges")
 	}
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		for _, d := range []string{"one", "two"} {
 			h.must(os.Mkdir(h.path(d), 0o755))
 		}
@@ -335,7 +335,7 @@ func TestLinks(t *testing.T) {
 func TestLegacyPositions(t *testing.T) {
 	f := func(text string, onError file.OnPositionsFileError, want ...string) {
 		t.Helper()
-		scene(t, func(h *house) {
+		scene(t, func(h *harness) {
 			h.node.Clock.Advance(time.Hour * 24 * 365 * 20)
 			h.append("app.log", "a\nb\nc\n")
 			h.append("legacy.yml", strings.ReplaceAll(text, "PATH", h.path("app.log")))
@@ -402,7 +402,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestDebugInfo(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		h.append("app.log", "a\nb")
 		h.start()
 		h.sink.set(func() { h.sink.hold = true })
@@ -421,7 +421,7 @@ func TestDebugInfo(t *testing.T) {
 // TestDebugInfoOfABusyFile: of a file that is being read whenever it is asked, the
 // page and the metrics tell how far that came.
 func TestDebugInfoOfABusyFile(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		const batch = 256 << 10
 		slow := make(chan time.Time)
 		h.sink.slow = slow

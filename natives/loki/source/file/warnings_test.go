@@ -37,7 +37,7 @@ func TestPatternIsNoFile(t *testing.T) {
 // TestTailFromEndOfCompressedFiles: Alloy accepts tail_from_end together with
 // decompression, where it is not supported; the file is read as a whole.
 func TestTailFromEndOfCompressedFiles(t *testing.T) {
-	scene(t, func(h *house) {
+	scene(t, func(h *harness) {
 		decompressing(h, "gz")
 		h.args.TailFromEnd = true
 		h.append("app.log", compressed(t, "gz", "one\ntwo\n"))

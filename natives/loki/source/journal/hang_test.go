@@ -14,7 +14,7 @@ import (
 // and can be stopped. Afterwards it reads on, and nothing is lost.
 func TestHang(t *testing.T) {
 	filestest.Patience(t, 100*time.Millisecond)
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 2)
 	l.want(l.run(2, ""), 1, 2)
@@ -41,7 +41,7 @@ func TestHang(t *testing.T) {
 // TestHangWhileFollowing: files that were followed are followed on.
 func TestHangWhileFollowing(t *testing.T) {
 	filestest.Patience(t, 100*time.Millisecond)
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 2)
 	sink := flowtest.NewSink("sink")

@@ -24,30 +24,30 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile/journalfiletest"
 )
 
-// lab has a journal and a node that reads it, which is started again and again.
-type lab struct {
+// harness has a journal and a node that reads it, which is started again and again.
+type harness struct {
 	t     *testing.T
 	dir   string // of the journal
 	node  *componenttest.Node
 	start time.Time // of entry 0
 }
 
-func newLab(t *testing.T) *lab {
-	return &lab{t, t.TempDir(), componenttest.New(t, "loki.source.journal.default"), time.Now().Add(-time.Hour).Truncate(time.Microsecond)}
+func newHarness(t *testing.T) *harness {
+	return &harness{t, t.TempDir(), componenttest.New(t, "loki.source.journal.default"), time.Now().Add(-time.Hour).Truncate(time.Microsecond)}
 }
 
-func (l *lab) create(name string) *journalfiletest.Writer {
+func (l *harness) create(name string) *journalfiletest.Writer {
 	l.t.Helper()
 	return journalfiletest.Create(l.t, filepath.Join(l.dir, name), journalfile.ID{1}, true)
 }
 
 // at is the place of entry number n.
-func (l *lab) at(n uint64) journalfile.Cursor {
+func (l *harness) at(n uint64) journalfile.Cursor {
 	return journalfile.Cursor{SeqnumID: journalfile.ID{1}, Seqnum: n, BootID: journalfile.ID{2}, Monotonic: n, Realtime: uint64(l.start.UnixMicro()) + n}
 }
 
 // write appends entries with the numbers as messages.
-func (l *lab) write(w *journalfiletest.Writer, from, to uint64) {
+func (l *harness) write(w *journalfiletest.Writer, from, to uint64) {
 	l.t.Helper()
 	for n := from; n <= to; n++ {
 		w.Append(l.at(n), fmt.Sprintf("MESSAGE=%d", n), "_SYSTEMD_UNIT=a.service")
@@ -56,7 +56,7 @@ func (l *lab) write(w *journalfiletest.Writer, from, to uint64) {
 
 // arguments returns arguments with a body in the config language, without
 // path and forward_to.
-func (l *lab) arguments(body string, to *flow.Receiver) *journal.Arguments {
+func (l *harness) arguments(body string, to *flow.Receiver) *journal.Arguments {
 	l.t.Helper()
 	a := componenttest.Arguments[*journal.Arguments](l.t, journal.Registration(), fmt.Sprintf("path = %q\nforward_to = []\n%s", l.dir, body))
 	a.ForwardTo = []*flow.Receiver{to}
@@ -64,7 +64,7 @@ func (l *lab) arguments(body string, to *flow.Receiver) *journal.Arguments {
 }
 
 // build builds the component with the real clock.
-func (l *lab) build(a *journal.Arguments) component.Component {
+func (l *harness) build(a *journal.Arguments) component.Component {
 	l.t.Helper()
 	o := l.node.Options()
 	o.Clock = clock.System{}
@@ -76,7 +76,7 @@ func (l *lab) build(a *journal.Arguments) component.Component {
 }
 
 // wait returns the lines that a sink has got once there are n.
-func (l *lab) wait(sink *flowtest.Sink, n int) (lines []string) {
+func (l *harness) wait(sink *flowtest.Sink, n int) (lines []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -93,7 +93,7 @@ func (l *lab) wait(sink *flowtest.Sink, n int) (lines []string) {
 }
 
 // run starts the component, waits for n lines and stops it.
-func (l *lab) run(n int, body string) []string {
+func (l *harness) run(n int, body string) []string {
 	l.t.Helper()
 	sink := flowtest.NewSink("sink")
 	stop := l.node.Run(l.t, l.build(l.arguments(body, sink.Receiver())))
@@ -102,7 +102,7 @@ func (l *lab) run(n int, body string) []string {
 }
 
 // want checks the messages of lines, which are numbers.
-func (l *lab) want(lines []string, from, to int) {
+func (l *harness) want(lines []string, from, to int) {
 	l.t.Helper()
 	var got, want []string
 	for _, line := range lines {
@@ -124,7 +124,7 @@ func label(source, target string) *rule.Rule {
 }
 
 func TestEntries(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	w.Append(l.at(1), "MESSAGE=one", "_SYSTEMD_UNIT=ssh.service", "PRIORITY=3")
 	w.Append(l.at(2), "PRIORITY=3")
@@ -152,7 +152,7 @@ func TestEntries(t *testing.T) {
 // TestMatches: values of one field are alternatives, fields must all match, and
 // the position moves past what does not.
 func TestMatches(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	for n, fields := range []string{"A=1 B=1", "A=2 B=1", "A=3 B=1", "A=1 B=2", "B=1", "A=2 B=1 A=9", "A=7"} {
 		w.Append(l.at(uint64(n)+1), append(strings.Fields(fields), fmt.Sprintf("MESSAGE=%d", n+1))...)
@@ -171,7 +171,7 @@ func TestMatches(t *testing.T) {
 }
 
 func TestMaxAge(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	old := l.at(1)
 	old.Realtime -= uint64(8 * time.Hour / time.Microsecond)
@@ -183,7 +183,7 @@ func TestMaxAge(t *testing.T) {
 // TestRotation follows a journal over rotations, over the deletion of a file that
 // was not read yet because the receiver was slow, and over restarts.
 func TestRotation(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 100)
 	slow := &slowSink{open: make(chan struct{}), all: make(chan struct{}), n: 1000}
@@ -231,7 +231,7 @@ func (s *slowSink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 // TestVacuum goes on with the nearest entry when those after the position were
 // deleted while weir was down, and counts and logs them.
 func TestVacuum(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 5)
 	l.want(l.run(5, ""), 1, 5)
@@ -251,7 +251,7 @@ func TestVacuum(t *testing.T) {
 }
 
 func TestDamage(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 3)
 	w.Damage()
@@ -265,7 +265,7 @@ func TestDamage(t *testing.T) {
 // TestUpdate changes the receivers while the component runs: nothing is lost or
 // sent twice. Other arguments need another component.
 func TestUpdate(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	w := l.create("system.journal")
 	l.write(w, 1, 5)
 	first, second := flowtest.NewSink("first"), flowtest.NewSink("second")
@@ -301,7 +301,7 @@ func (k *keeper) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 
 func TestPositionWaitsForAck(t *testing.T) {
 	for _, lets := range []bool{false, true} {
-		l := newLab(t)
+		l := newHarness(t)
 		l.write(l.create("system.journal"), 1, 1)
 		k := &keeper{make(chan struct{}, 1), lets}
 		to := flow.NewReceiver("keeper", batch.SignalLogs, nil, nil)
@@ -319,7 +319,7 @@ func TestPositionWaitsForAck(t *testing.T) {
 // TestOtherPositions starts from the positions of Promtail and of a weir that
 // stored one cursor only, and starts over if the position is damaged.
 func TestOtherPositions(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.write(l.create("system.journal"), 1, 5)
 	cursor := filepath.Join(l.node.DataPath, "cursor")
 	if err := os.MkdirAll(l.node.DataPath, 0o700); err != nil {
@@ -348,7 +348,7 @@ func TestOtherPositions(t *testing.T) {
 // TestPowerCut: after a start of the machine the position is the one that sinks
 // have surely brought to the disk.
 func TestPowerCut(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	path := filepath.Join(t.TempDir(), "cursor")
 	text := "weir journal position 1\nboot b1\n" + l.at(9).String() + "\ncheckpoint " + l.at(4).String() + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -374,7 +374,7 @@ func TestValidate(t *testing.T) {
 }
 
 // waitHealth waits until health says msg.
-func (l *lab) waitHealth(msg string) component.Health {
+func (l *harness) waitHealth(msg string) component.Health {
 	l.t.Helper()
 	l.node.Wait(l.t, func() bool { return strings.Contains(l.node.Health().Message, msg) })
 	return l.node.Health()
@@ -382,7 +382,7 @@ func (l *lab) waitHealth(msg string) component.Health {
 
 // TestLater waits for a directory that does not exist, and reports it.
 func TestLater(t *testing.T) {
-	l := newLab(t)
+	l := newHarness(t)
 	l.dir = filepath.Join(l.dir, "later")
 	sink := flowtest.NewSink("sink")
 	l.node.Run(t, l.build(l.arguments("", sink.Receiver())))

@@ -110,7 +110,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for some seconds")
 	}
-	l := newLab(t)
+	l := newHarness(t)
 	dir := t.TempDir()
 	l.dir = filepath.Join(dir, "journal")
 	seen := func() map[uint64]string { return arrived(t, dir) }

@@ -25,7 +25,7 @@ func TestPermission(t *testing.T) {
 		checkPermission(t, dir)
 		return
 	}
-	l := newLab(t)
+	l := newHarness(t)
 	l.write(l.create("system.journal"), 1, 3)
 	l.write(l.create("user-1000.journal"), 4, 5)
 	if err := os.Chmod(filepath.Join(l.dir, "system.journal"), 0); err != nil {

@@ -26,10 +26,10 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// lab is an engine with fake components, whose doings it records. It lives in
+// harness is an engine with fake components, whose doings it records. It lives in
 // a synctest bubble: idle returns when nothing happens any more, and time
 // passes when everything waits.
-type lab struct {
+type harness struct {
 	t        *testing.T
 	dir      string
 	config   string
@@ -57,18 +57,18 @@ type lab struct {
 	world *world // may be nil; decides what test.uvalue exports in the place of its argument
 }
 
-func newLab(t *testing.T) *lab {
-	l := &lab{t: t, dir: t.TempDir(), fakes: map[string]*fake{}, registry: prometheus.NewRegistry(), done: make(chan struct{})}
+func newHarness(t *testing.T) *harness {
+	l := &harness{t: t, dir: t.TempDir(), fakes: map[string]*fake{}, registry: prometheus.NewRegistry(), done: make(chan struct{})}
 	l.config = filepath.Join(l.dir, "c.alloy")
 	l.catalog = newCatalog(l)
 	return l
 }
 
 // bubble runs a test in a synctest bubble.
-func bubble(t *testing.T, f func(l *lab)) {
+func bubble(t *testing.T, f func(l *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t)
+		l := newHarness(t)
 		defer func() {
 			if l.stop != nil {
 				l.end()
@@ -78,7 +78,7 @@ func bubble(t *testing.T, f func(l *lab)) {
 	})
 }
 
-func (l *lab) write(config string) {
+func (l *harness) write(config string) {
 	l.t.Helper()
 	replace(l.t, l.config, []byte(config))
 }
@@ -93,7 +93,7 @@ func replace(t *testing.T, path string, data []byte) {
 	}
 }
 
-func (l *lab) newEngine() *engine.Engine {
+func (l *harness) newEngine() *engine.Engine {
 	l.t.Helper()
 	o := l.options
 	o.Catalogs = append([]component.Catalog{l.catalog}, o.Catalogs...)
@@ -132,14 +132,14 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 // start runs a config and returns when nothing happens any more.
-func (l *lab) start(config string) {
+func (l *harness) start(config string) {
 	l.t.Helper()
 	l.run(config)
 	synctest.Wait()
 }
 
 // run runs a config.
-func (l *lab) run(config string) {
+func (l *harness) run(config string) {
 	l.t.Helper()
 	l.write(config)
 	l.newEngine()
@@ -152,13 +152,13 @@ func (l *lab) run(config string) {
 }
 
 // end stops the engine and returns Run's error.
-func (l *lab) end() error {
+func (l *harness) end() error {
 	l.stop()
 	<-l.done
 	return l.err
 }
 
-func (l *lab) reload(config string) error {
+func (l *harness) reload(config string) error {
 	l.t.Helper()
 	l.write(config)
 	err := l.e.Reload(context.Background())
@@ -167,21 +167,21 @@ func (l *lab) reload(config string) error {
 }
 
 // changed says that the catalog's files changed.
-func (l *lab) changed() error {
+func (l *harness) changed() error {
 	l.t.Helper()
 	err := l.e.FilesChanged(context.Background(), []string{filepath.Join(l.dir, "scripts", "x.lua")})
 	synctest.Wait()
 	return err
 }
 
-func (l *lab) event(format string, args ...any) {
+func (l *harness) event(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, fmt.Sprintf(format, args...))
 }
 
 // takeEvents returns the events since it was last called, one a line.
-func (l *lab) takeEvents() string {
+func (l *harness) takeEvents() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := strings.Join(l.events, "\n")
@@ -191,7 +191,7 @@ func (l *lab) takeEvents() string {
 
 // takeLines returns what was announced since it was last called. Durations are
 // written as "(… ms)".
-func (l *lab) takeLines() string {
+func (l *harness) takeLines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := durations.ReplaceAllString(strings.Join(l.lines, "\n"), "(… ms)")
@@ -199,7 +199,7 @@ func (l *lab) takeLines() string {
 	return strings.ReplaceAll(out, l.dir+string(filepath.Separator), "")
 }
 
-func (l *lab) fake(id string) *fake {
+func (l *harness) fake(id string) *fake {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ func (l *lab) fake(id string) *fake {
 	return f
 }
 
-func (l *lab) info(id string) service.Info {
+func (l *harness) info(id string) service.Info {
 	l.t.Helper()
 	for _, i := range l.e.ListComponents() {
 		if i.ID == id {
@@ -221,7 +221,7 @@ func (l *lab) info(id string) service.Info {
 	return service.Info{}
 }
 
-func (l *lab) wantHealth(id string, state component.HealthState, message string) {
+func (l *harness) wantHealth(id string, state component.HealthState, message string) {
 	l.t.Helper()
 	h := l.info(id).Health
 	if h.State != state || !strings.Contains(h.Message, message) {
@@ -229,14 +229,14 @@ func (l *lab) wantHealth(id string, state component.HealthState, message string)
 	}
 }
 
-func (l *lab) wantEvents(want string) {
+func (l *harness) wantEvents(want string) {
 	l.t.Helper()
 	if got := l.takeEvents(); got != want {
 		l.t.Errorf("got events:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-func (l *lab) wantSaid(want string) {
+func (l *harness) wantSaid(want string) {
 	l.t.Helper()
 	if got := l.takeLines(); got != want {
 		l.t.Errorf("announced:\n%s\nwant:\n%s", got, want)
@@ -274,7 +274,7 @@ type secretExports struct {
 
 // fake is every component of the tests.
 type fake struct {
-	l    *lab
+	l    *harness
 	id   string
 	o    component.Options
 	mu   sync.Mutex
@@ -397,7 +397,7 @@ func (f pass) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 // test.value, and their variants with Update: test.usource, test.upass,
 // test.uvalue; test.either passes the signal that is its value.
 type catalog struct {
-	l     *lab
+	l     *harness
 	mu    sync.Mutex
 	regs  map[string]component.Registration
 	roots []string
@@ -405,7 +405,7 @@ type catalog struct {
 	refresh func()
 }
 
-func newCatalog(l *lab) *catalog {
+func newCatalog(l *harness) *catalog {
 	c := &catalog{l: l, regs: map[string]component.Registration{}}
 	c.add(component.Registration{Name: "test.source", Sends: batch.SignalMetrics})
 	c.add(component.Registration{Name: "test.usource", Sends: batch.SignalMetrics})
@@ -450,7 +450,7 @@ func (c *catalog) remove(name string) {
 	delete(c.regs, name)
 }
 
-func (l *lab) build(o component.Options, args any, _ component.Component) (component.Component, error) {
+func (l *harness) build(o component.Options, args any, _ component.Component) (component.Component, error) {
 	f := &fake{l: l, id: o.ID, o: o}
 	a := args.(*arguments)
 	l.event("build %s", o.ID)
@@ -519,7 +519,7 @@ func (c *catalog) Refresh([]string) {
 
 // folder is a catalog of a folder's files: x/y.lua is x.y, a test.pass whose
 // version is what is in the file; "broken" breaks it.
-func (l *lab) folder(namespace, dir string) (component.Catalog, error) {
+func (l *harness) folder(namespace, dir string) (component.Catalog, error) {
 	c := &catalog{l: l, roots: []string{dir}}
 	c.refresh = func() {
 		c.mu.Lock()
