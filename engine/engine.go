@@ -117,6 +117,7 @@ type Engine struct {
 	broken     []string                     // heads that have become unhealthy in this commit
 	pending    map[*pendingCall]bool        // builds, updates and trials that are not waited for
 	answers    map[<-chan struct{}]bool     // of catalogs, that are not waited for
+	tried      map[string]*trial            // by ID: the last trial for each node of the plan
 }
 
 // The phases of an Engine.
@@ -158,7 +159,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]bool{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]bool{}, tried: map[string]*trial{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.watch = stall.New(e.clock)

@@ -769,7 +769,7 @@ func TestPartsDuringPlan(t *testing.T) {
 			}
 			return nil
 		}
-		l.catalog.add(component.Registration{Name: "test.slow", Version: "1", Trial: func(context.Context, any) *component.Rejection {
+		l.catalog.add(component.Registration{Name: "test.slow", Version: "1", Trial: func(context.Context, component.Trial) *component.Rejection {
 			close(release)
 			time.Sleep(time.Millisecond) // of the bubble
 			return nil

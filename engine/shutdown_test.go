@@ -92,7 +92,7 @@ func TestStopWhileLoading(t *testing.T) {
 		l.options.ShutdownTimeout = 10 * time.Second
 		hang := make(chan struct{})
 		r, _ := l.catalog.Lookup("test.sink")
-		r.Trial = func(context.Context, any) *component.Rejection { <-hang; return nil }
+		r.Trial = func(context.Context, component.Trial) *component.Rejection { <-hang; return nil }
 		l.catalog.regs["test.sink"] = r
 		l.start(`test.sink "a" { }`)
 		start := time.Now()

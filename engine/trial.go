@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -50,6 +46,11 @@ func (r *rejectedError) Unwrap() error { return r.err }
 // choose returns a plan without mistakes in which versions that fail their
 // trial are replaced by those that run, or that passed last.
 func (e *Engine) choose(ctx context.Context, p *plan, mode planMode) *plan {
+	if e.plan == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, startTrials, fmt.Errorf("the tests of all components together took longer than %s", startTrials))
+		defer cancel()
+	}
 	mode.rejected = e.trials(ctx, p)
 	if len(mode.rejected) == 0 {
 		return p
@@ -95,93 +96,133 @@ func (mode planMode) dismiss(p *plan, ds config.Diagnostics) bool {
 	return found
 }
 
-// trials runs the trials of the versions in a plan, those of several versions at
-// once, and returns those that were rejected, by node, and those whose trial takes
-// long: it goes on outside the worker, and the files are applied again when it has a
-// verdict.
+// trial is the trial of a version for a node, while it runs and afterwards.
+type trial struct {
+	reg       component.Registration
+	args      any
+	cancel    context.CancelFunc
+	done      chan struct{}        // closed when rejection is set
+	rejection *component.Rejection // nil: the version passed
+	followed  bool                 // a plan was made with the verdict; the worker's own
+}
+
+// of reports whether the trial answers for what is wanted.
+func (t *trial) of(w *wanted) bool {
+	return t.reg.Name == w.reg.Name && t.reg.Version == w.reg.Version && equal(t.args, w.args)
+}
+
+func (t *trial) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// verdict returns what a plan has to know of a trial; nil if the version passed.
+func (t *trial) verdict() *rejected {
+	switch {
+	case !t.ended():
+		return &rejected{running: true}
+	case t.rejection != nil:
+		return &rejected{Rejection: t.rejection}
+	}
+	return nil
+}
+
+// trials begins the trials of the versions in a plan that have not been tried for
+// their node, ends those of versions that are no longer wanted, and returns the
+// versions that were rejected and those whose trial takes long, by node. Such a trial
+// goes on outside the worker, and the files are applied again when it has a verdict.
+// At the start, trials waits for all verdicts.
 func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
-	versions := map[string][]*wanted{}
+	current, begun := map[string]*trial{}, []*trial(nil)
 	for _, w := range p.list {
-		if w.kind == kindComponent && w.reg.Trial != nil && w.args != nil && !w.failed && !w.m.abstract {
-			key := w.reg.Name + " " + w.reg.Version
-			versions[key] = append(versions[key], w)
+		if w.kind != kindComponent || w.reg.Trial == nil || w.args == nil || w.failed || w.m.abstract {
+			continue
+		}
+		t := e.tried[w.id]
+		if t == nil || !t.of(w) {
+			t = e.beginTrial(ctx, w)
+			begun = append(begun, t)
+		}
+		current[w.id] = t
+	}
+	for id, t := range e.tried {
+		if current[id] != t {
+			t.cancel()
 		}
 	}
-	if len(versions) == 0 {
-		return nil
-	}
-	if e.plan == nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, startTrials, fmt.Errorf("the tests of all components together took longer than %s", startTrials))
-		defer cancel()
-		out := map[string]*rejected{}
-		runTrials(ctx, versions, func(w *wanted, r *rejected) {
-			if r != nil {
-				out[w.id] = r
-			}
-		})
-		return out
-	}
-	var mu sync.Mutex
-	ended := map[string]*rejected{}
-	e.callAsync(func() error {
-		runTrials(ctx, versions, func(w *wanted, r *rejected) {
-			mu.Lock()
-			defer mu.Unlock()
-			ended[w.id] = r
-		})
-		return nil
-	}, func(error) { _ = e.applyFiles(time.Now()) }) // which reports its errors
-	mu.Lock()
-	defer mu.Unlock()
+	e.tried = current
+	e.awaitTrials(begun)
 	out := map[string]*rejected{}
-	for _, ws := range versions {
-		for _, w := range ws {
-			r, known := ended[w.id]
-			if !known {
-				r = &rejected{running: true}
-			}
-			if r != nil {
-				out[w.id] = r
-			}
+	for id, t := range current {
+		r := t.verdict()
+		t.followed = t.ended()
+		if r != nil {
+			out[id] = r
+		}
+		if r != nil && !r.running && ctx.Err() != nil {
+			delete(e.tried, id) // it may be why the trial ended
 		}
 	}
 	return out
 }
 
-// runTrials runs the trials of versions, one of them at a time by nodes, and tells
-// of each verdict, which is nil if the version passed. verdict is not called
-// concurrently.
-func runTrials(ctx context.Context, versions map[string][]*wanted, verdict func(w *wanted, r *rejected)) {
-	var mu sync.Mutex
-	next := make(chan []*wanted, len(versions))
-	for _, key := range slices.Sorted(maps.Keys(versions)) {
-		next <- versions[key]
+// beginTrial begins the trial of a version, which ends with ctx at the latest.
+func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
+	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{})}
+	ctx, t.cancel = context.WithCancel(ctx)
+	c := component.Trial{Node: w.id, Args: w.args, Begin: func(string) {}}
+	if n := e.nodes[w.id]; n != nil && n.current != nil && !n.current.crashed {
+		c.Running = n.current.c
 	}
-	close(next)
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(versions)) {
-		wg.Go(func() {
-			for ws := range next {
-				for _, w := range ws {
-					var out *rejected
-					if r := tryVersion(ctx, w); r != nil {
-						out = &rejected{Rejection: r}
-					}
-					mu.Lock()
-					verdict(w, out)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
+	e.wg.Go(func() {
+		defer close(t.done)
+		defer t.cancel()
+		if err := guard(func() error { t.rejection = w.reg.Trial(ctx, c); return nil }); err != nil {
+			t.rejection = &component.Rejection{Err: err}
+		}
+	})
+	return t
 }
 
-func tryVersion(ctx context.Context, w *wanted) (r *component.Rejection) {
-	if err := guard(func() error { r = w.reg.Trial(ctx, w.args); return nil }); err != nil {
-		return &component.Rejection{Err: err}
+// awaitTrials waits until trials have ended. Once weir runs, it waits for a moment
+// only: the worker follows the verdicts that come later.
+func (e *Engine) awaitTrials(begun []*trial) {
+	var patience <-chan time.Time
+	if e.plan != nil {
+		timer := time.NewTimer(max(callPatience>>min(len(e.pending), 16), minCallPatience))
+		defer timer.Stop()
+		patience = timer.C
 	}
-	return r
+	for i, t := range begun {
+		select {
+		case <-t.done:
+		case <-patience:
+			for _, t := range begun[i:] {
+				e.followLater(t)
+			}
+			return
+		}
+	}
+}
+
+// followLater has the worker apply the files again when a trial has ended.
+func (e *Engine) followLater(t *trial) {
+	p := &pendingCall{done: make(chan struct{})}
+	e.pending[p] = true
+	e.wg.Go(func() {
+		<-t.done
+		e.box.post(func() {
+			defer close(p.done)
+			delete(e.pending, p)
+			if !t.followed {
+				_ = e.applyFiles(time.Now()) // which reports its errors
+			}
+		})
+	})
 }
 
 // replace puts in the place of a rejected version what runs instead.

@@ -29,7 +29,7 @@ func (v *tried) version(name string, fails error) component.Registration {
 		v.builds.Store(name)
 		return v.l.build(o, args, previous)
 	}
-	r.Trial = func(context.Context, any) *component.Rejection {
+	r.Trial = func(context.Context, component.Trial) *component.Rejection {
 		if fails == nil {
 			return nil
 		}
@@ -234,10 +234,10 @@ func TestSlowTrial(t *testing.T) {
 				second := v.version("2", verdict)
 				ended := make(chan struct{})
 				try := second.Trial
-				second.Trial = func(ctx context.Context, args any) *component.Rejection {
+				second.Trial = func(ctx context.Context, c component.Trial) *component.Rejection {
 					select {
 					case <-ended:
-						return try(ctx, args)
+						return try(ctx, c)
 					case <-ctx.Done():
 						return &component.Rejection{Err: context.Cause(ctx)}
 					}
@@ -293,7 +293,7 @@ func TestTrialLimit(t *testing.T) {
 		for i := range 50 {
 			name := fmt.Sprintf("test.slow%d", i)
 			r := component.Registration{Name: name, Version: "1", NewArgs: func() any { return &arguments{} }, Build: l.build}
-			r.Trial = func(ctx context.Context, _ any) *component.Rejection {
+			r.Trial = func(ctx context.Context, _ component.Trial) *component.Rejection {
 				<-ctx.Done()
 				return &component.Rejection{Err: context.Cause(ctx)}
 			}
@@ -315,7 +315,7 @@ func TestTrialLimit(t *testing.T) {
 func TestTrialStopped(t *testing.T) {
 	bubble(t, func(l *harness) {
 		r := component.Registration{Name: "test.slow", Version: "1", NewArgs: func() any { return &arguments{} }, Build: l.build}
-		r.Trial = func(ctx context.Context, _ any) *component.Rejection {
+		r.Trial = func(ctx context.Context, _ component.Trial) *component.Rejection {
 			<-ctx.Done()
 			return &component.Rejection{Err: context.Cause(ctx)}
 		}
@@ -334,7 +334,7 @@ func TestTrialPanics(t *testing.T) {
 	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		r := v.version("1", nil)
-		r.Trial = func(context.Context, any) *component.Rejection { panic("oh no") }
+		r.Trial = func(context.Context, component.Trial) *component.Rejection { panic("oh no") }
 		v.save(r)
 		l.start(`test.sink "a" { }`)
 		v.wantRuns(t, "1")

@@ -179,11 +179,11 @@ type Registration struct {
 	// tells whether all that an attribute or block of the block depends on is
 	// known; else its value may be another when it is built. nil: nothing.
 	Check func(args any, settled func(name string) bool) []*ArgumentError
-	// Trial tests this version before a node runs it with decoded arguments. It
-	// returns nil if the version may run. The engine calls it for each plan, from
-	// several goroutines; the verdict is remembered unless ctx ends first. nil:
-	// every version may run.
-	Trial func(ctx context.Context, args any) *Rejection
+	// Trial tries this version before a node runs it. It returns nil if the version
+	// may run. The engine calls it once for each node and its arguments, from several
+	// goroutines, and ends ctx when another version is wanted. nil: every version may
+	// run.
+	Trial func(ctx context.Context, t Trial) *Rejection
 	// Build makes a component. args is what NewArgs returned, decoded; the
 	// component may keep it. previous is the component of the same node that the
 	// new one is about to replace, nil the first time; it still runs and consumes.
@@ -208,11 +208,33 @@ type Registration struct {
 	About any
 }
 
+// Trial describes the node for which a version is tried.
+type Trial struct {
+	// Node is the node's ID.
+	Node string
+	// Args are the decoded arguments.
+	Args any
+	// Running is the component that the version would replace. It may have been
+	// replaced, or have ended, when it is called. nil: there is none, as at the start.
+	Running Component
+	// Begin is told of each step that begins, such as StepTest. It is not nil.
+	Begin func(step string)
+}
+
+// The steps of a trial.
+const (
+	StepTest   = "test"
+	StepShadow = "shadow"
+	StepCanary = "canary"
+)
+
 // Rejection says that a version of a component failed its trial. The engine
 // keeps the version that runs, or starts LastGood. Without either, it starts the
 // rejected version. It reports Err in all cases.
 type Rejection struct {
-	Err error
+	// Step is the step that the version failed in.
+	Step string
+	Err  error
 	// LastGood is the newest version that passed its trial; nil when none has.
 	LastGood *Registration
 	// Passed is when LastGood passed.

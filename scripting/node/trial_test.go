@@ -79,7 +79,7 @@ func (f *trials) trialOf(attrs string, ctx context.Context) *component.Rejection
 	if err := registrytest.Decode(args, attrs, f.sink); err != nil {
 		f.t.Fatal(err)
 	}
-	return r.Trial(ctx, args)
+	return r.Trial(ctx, component.Trial{Node: "a.b.c", Args: args, Begin: func(string) {}})
 }
 
 func (f *trials) save(path, text string) {
@@ -249,7 +249,7 @@ func TestLastGoodOfNamespaces(t *testing.T) {
 	}
 	trial := func(c component.Catalog, name string) *component.Rejection {
 		r := registrytest.Lookup(t, c, name)
-		return r.Trial(t.Context(), r.NewArgs())
+		return r.Trial(t.Context(), component.Trial{Node: "a.b.c", Args: r.NewArgs(), Begin: func(string) {}})
 	}
 	if got := trial(catalog("v1", f.f.Dir), "v1.a.b"); got != nil {
 		t.Fatalf("got %+v", got)

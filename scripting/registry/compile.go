@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -22,12 +24,13 @@ const (
 	maxOverdue = 4
 )
 
-// Compilers bound the compilations of a process. They are safe for concurrent
-// use.
+// Compilers bound the compilations of a process, and how many scripts run their
+// tests at once. They are safe for concurrent use.
 type Compilers struct {
 	limit    time.Duration
-	running  atomic.Int64 // behind their time
-	slow     atomic.Int64 // those that lookups did not wait for, until they are done or behind their time
+	testing  chan struct{} // holds a value for each script whose tests run
+	running  atomic.Int64  // behind their time
+	slow     atomic.Int64  // those that lookups did not wait for, until they are done or behind their time
 	overdue  prometheus.GaugeFunc
 	timeouts prometheus.Counter
 }
@@ -38,7 +41,7 @@ func NewCompilers(limit time.Duration) *Compilers {
 	if limit == 0 {
 		limit = scripting.CompileTime
 	}
-	p := &Compilers{limit: limit}
+	p := &Compilers{limit: limit, testing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	p.overdue = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_script_compilations_overdue", Help: "Compilations of scripts that took too long and were abandoned, but still run.",
 	}, func() float64 { return float64(p.running.Load()) })
@@ -51,6 +54,17 @@ func NewCompilers(limit time.Duration) *Compilers {
 // Collectors are the metrics of the compilers.
 func (p *Compilers) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{p.overdue, p.timeouts}
+}
+
+// test runs the tests of a script when few others run theirs.
+func (p *Compilers) test(ctx context.Context, run func() error) error {
+	select {
+	case p.testing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.testing }()
+	return run()
 }
 
 // compilation compiles one version of a script on a goroutine of its own.

@@ -48,10 +48,11 @@ func register(s *entry, h scripting.Header, replaced bool) component.Registratio
 	}
 	reg.Origin = s.origin()
 	if s.trial != nil {
-		reg.Trial = func(ctx context.Context, args any) *component.Rejection {
-			if !s.testsFirst(block.ArgumentsOf(s.Definition, args).Script) {
+		reg.Trial = func(ctx context.Context, t component.Trial) *component.Rejection {
+			if !s.testsFirst(block.ArgumentsOf(s.Definition, t.Args).Script) {
 				return nil
 			}
+			t.Begin(component.StepTest)
 			return s.trial.run(ctx)
 		}
 	}

@@ -37,9 +37,11 @@ func (t *trial) run(ctx context.Context) *component.Rejection {
 	if t.ended || t.c.hasPassed(t.s) {
 		return t.outcome
 	}
-	err := t.c.o.Test(ctx, Tested{Script: t.s.File, Test: t.test, Folder: t.c.folder()})
+	err := t.c.o.Compilers.test(ctx, func() error {
+		return t.c.o.Test(ctx, Tested{Script: t.s.File, Test: t.test, Folder: t.c.folder()})
+	})
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return &component.Rejection{Err: err} // weir stops: this is no verdict
+		return &component.Rejection{Step: component.StepTest, Err: err} // weir stops: this is no verdict
 	}
 	t.ended = true
 	if err == nil {
@@ -84,7 +86,7 @@ func (t *trial) storePassed() {
 // not fail because the machine is busy.
 func (t *trial) reject(err error, late bool) *component.Rejection {
 	c, s := t.c, t.s
-	r := &component.Rejection{Err: err}
+	r := &component.Rejection{Step: component.StepTest, Err: err}
 	if c.o.Versions == nil {
 		return r
 	}

@@ -70,7 +70,7 @@ func (s *saved) reload(want string) {
 	var c component.Component
 	var err error
 	if r.Trial != nil {
-		if rejected := r.Trial(s.t.Context(), args); rejected != nil {
+		if rejected := r.Trial(s.t.Context(), component.Trial{Node: tested + ".default", Args: args, Running: s.running, Begin: func(string) {}}); rejected != nil {
 			err = rejected.Err
 		}
 	}
