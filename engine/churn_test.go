@@ -189,7 +189,7 @@ func TestVersionsDoNotReturn(t *testing.T) {
 		if got := strings.Count(l.takeEvents(), "run test.pass.a"); got != 12 {
 			t.Errorf("%d versions ran, want 12", got)
 		}
-		l.wantHealth("test.pass.a", component.Unhealthy, "11 earlier versions of it have not returned")
+		l.wantHealth("test.pass.a", component.Unhealthy, "11 earlier versions of this component have not stopped")
 		close(hang)
 		time.Sleep(2 * time.Minute) // it is tried again
 		l.wantProblem("test.pass.a", "", "", time.Time{})

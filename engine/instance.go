@@ -240,7 +240,7 @@ func (g *instance) run() {
 	err := guard(func() error { return g.c.Run(g.ctx) })
 	if g.ctx.Err() != nil {
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(g.ctx)) {
-			n.e.log.Warn("component did not end well", "component_id", n.id, "err", err)
+			n.e.log.Warn("component stopped with an error", "component_id", n.id, "err", err)
 		}
 		return
 	}
@@ -248,7 +248,7 @@ func (g *instance) run() {
 		n.mu.Lock()
 		if n.visible == g {
 			n.changeLocked(func(s *state) {
-				s.run = component.Health{State: component.Exited, Message: "it is done", Time: n.e.clock.Now()}
+				s.run = component.Health{State: component.Exited, Message: "component exited without an error; it is not restarted", Time: n.e.clock.Now()}
 			})
 		}
 		n.mu.Unlock()

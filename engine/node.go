@@ -340,7 +340,7 @@ func (n *node) unreturned() (count int) {
 // nil.
 func (n *node) build(args any, old *instance) result {
 	if unreturned := n.unreturned(); unreturned > maxUnreturned {
-		return n.fail(fmt.Errorf("cannot build: %d earlier versions of it have not returned; each holds its memory until it does", unreturned), true)
+		return n.fail(fmt.Errorf("cannot build: %d earlier versions of this component have not stopped; each keeps its memory until it does", unreturned), true)
 	}
 	g := n.newInstance(n.want.reg, args)
 	var previous component.Component

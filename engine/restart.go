@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -19,8 +20,8 @@ const (
 
 func (n *node) ranWell(g *instance) bool { return n.e.clock.Now().Sub(g.started) >= goodRun }
 
-// tryAgain posts a job after the node's back-off.
-func (n *node) tryAgain(job func()) {
+// tryAgain posts a job after the node's back-off, which it returns.
+func (n *node) tryAgain(job func()) time.Duration {
 	delay := min(minBackoff<<min(n.tries, 10), maxBackoff)
 	n.tries++
 	ctx, cancel := context.WithCancel(n.e.hard)
@@ -38,6 +39,7 @@ func (n *node) tryAgain(job func()) {
 		case <-ctx.Done():
 		}
 	})
+	return delay
 }
 
 func (n *node) cancelTry() {
@@ -71,16 +73,16 @@ func (n *node) crash(g *instance, err error) {
 	if p, ok := errors.AsType[*panicError](err); ok {
 		attrs = append(attrs, "stack", string(p.stack))
 	}
-	n.e.log.Error("component failed, it will be started again", attrs...)
+	n.cancelTry()
+	delay := n.tryAgain(func() { n.e.retry(n) })
+	n.e.log.Error("component exited; it will be restarted", append(attrs, "delay", delay)...)
 	left := n.recv.Set(nil)
 	n.change(func(s *state) {
-		s.run = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
+		s.run = component.Health{State: component.Unhealthy, Message: fmt.Sprintf("component exited: %v; restarting in %s", err, delay), Time: n.e.clock.Now()}
 		s.own, s.component = nil, nil
 		s.restarts++
 	})
 	n.retire(g, left, err)
-	n.cancelTry()
-	n.tryAgain(func() { n.e.retry(n) })
 }
 
 // retry is reconcile with what was wanted last, whether it differs or not.

@@ -309,7 +309,7 @@ func TestExited(t *testing.T) {
 		}
 		l.start(`test.source "a" { }`)
 		time.Sleep(time.Hour)
-		l.wantHealth("test.source.a", component.Exited, "it is done")
+		l.wantHealth("test.source.a", component.Exited, "component exited")
 		l.wantEvents("build test.source.a\nrun test.source.a\nreturned test.source.a")
 	})
 }

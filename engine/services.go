@@ -56,7 +56,7 @@ func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 		}
 	}
 	if c := g.Cycles(); len(c) > 0 {
-		return nil, fmt.Errorf("BUG: services need each other: %w", c[0])
+		return nil, fmt.Errorf("BUG: services depend on each other: %w", c[0])
 	}
 	var out []*serviceNode
 	for _, name := range g.Order() {
@@ -175,7 +175,7 @@ func (e *Engine) runService(ctx context.Context, s *serviceNode) {
 	if ctx.Err() != nil {
 		return
 	}
-	h := component.Health{State: component.Exited, Message: "it is done", Time: e.clock.Now()}
+	h := component.Health{State: component.Exited, Message: "service exited without an error; it is not restarted", Time: e.clock.Now()}
 	if err != nil {
 		h.State, h.Message = component.Unhealthy, err.Error()
 		attrs := []any{"service", s.def.Name, "err", err}
@@ -347,7 +347,7 @@ func (e *Engine) serviceData(needs []string, name string) (any, error) {
 	}
 	s := e.byName[name]
 	if s == nil {
-		return nil, fmt.Errorf("cannot use service %s: there is none", name)
+		return nil, fmt.Errorf("cannot use service %s: no such service", name)
 	}
 	return s.svc.Data(), nil
 }

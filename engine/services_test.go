@@ -175,5 +175,5 @@ func TestNewRefuses(t *testing.T) {
 	}
 	f("BUG: service a is listed twice", service.Definition{Name: "a"}, service.Definition{Name: "a"})
 	f("BUG: service a needs b, which is not there", service.Definition{Name: "a", DependsOn: []string{"b"}})
-	f("BUG: services need each other: cycle: a → b → a", service.Definition{Name: "a", DependsOn: []string{"b"}}, service.Definition{Name: "b", DependsOn: []string{"a"}})
+	f("BUG: services depend on each other: dependency cycle: a → b → a", service.Definition{Name: "a", DependsOn: []string{"b"}}, service.Definition{Name: "b", DependsOn: []string{"a"}})
 }

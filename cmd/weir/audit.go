@@ -50,7 +50,7 @@ everything that could still be read.`,
 			return audit(t, args[0], dir, format)
 		}),
 	}
-	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
 	return cmd
 }
@@ -156,7 +156,7 @@ func (s auditScript) write(b *strings.Builder, color bool) {
 		line("  ", "  sha256", f.SHA256)
 	}
 	line("  ", "kind", fmt.Sprintf("%s in %s: %s", s.Kind, s.Language, strings.Join(s.Hooks, ", ")))
-	list(b, "  ", "needs", s.Needs, "nothing of the world outside")
+	list(b, "  ", "needs", s.Needs, "no access to the outside")
 	list(b, "  ", "state", s.State, "")
 	for _, w := range s.Writable {
 		line("  ", paint(color, "33", "warning")+"    ", w)

@@ -66,7 +66,7 @@ otherwise.`,
 			return checkConfig(cmd.Context(), t, o, args[0])
 		}),
 	}
-	cmd.Flags().StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	cmd.Flags().StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	storageFlag(cmd.Flags(), &o.storage)
 	cmd.Flags().BoolVar(&o.test, "test", false, "run the tests of scripts")
 	return cmd

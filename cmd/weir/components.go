@@ -213,7 +213,7 @@ func writeManual(t *terminal, r component.Registration) error {
 		fmt.Fprintf(&b, "\nIt takes %s through its export receiver.\n", r.Accepts)
 	}
 	if r.Unique {
-		fmt.Fprint(&b, "\nThere may be one block of it in a config; it has no label.\n")
+		fmt.Fprint(&b, "\nA config may contain one block of this component, without a label.\n")
 	}
 	fmt.Fprintf(&b, "\n%s\n", head("Arguments"))
 	var args []config.Field

@@ -34,7 +34,7 @@ func markdownManual(r component.Registration) string {
 		fmt.Fprintf(&b, "\nIt takes %s through its export `receiver`.\n", r.Accepts)
 	}
 	if r.Unique {
-		b.WriteString("\nA config may have one block of it, without a label.\n")
+		b.WriteString("\nA config may contain one block of this component, without a label.\n")
 	}
 	if r.NewArgs != nil {
 		markdownFields(&b, "Arguments", config.Describe(r.NewArgs()), r.Doc.Args, true)

@@ -52,7 +52,7 @@ If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 	}
 	cmd.ValidArgsFunction = configFiles(oneConfig)
 	cmd.Flags().StringVar(&format, "format", "dot", "dot or svg")
-	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	return cmd
 }
 

@@ -213,7 +213,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	wg.Go(func() { memory.Keep(beside, clock.System{}, s.telemetry.Logger()) })
 	wg.Go(func() {
 		if err := socket.Serve(beside, s.http.Handler()); err != nil {
-			s.telemetry.Logger().Error("the control socket is gone, weir reload does not work", "err", err)
+			s.telemetry.Logger().Error("the control socket was closed; weir reload does not work", "err", err)
 		}
 	})
 	err = e.Run(ctx, path)
@@ -237,7 +237,7 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 		tested.Sweep()              // every script of the config has been tested
 		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
 		if sandboxURL != "" {
-			t.printStatus("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
+			t.printStatus("sandbox", sandboxURL+" answers PromQL until weir stops")
 		}
 		switch url := h.URL(); {
 		case url == "":

@@ -79,7 +79,7 @@ has no keys, set adds KEY as a value.`,
 	verb("delete NODE NAME [KEY]", "Remove a key, or all of them", "Remove a key from a node's state, or all of them.",
 		`  weir state delete my.script.default seen some-key
   weir state delete my.script.default seen`, 2, 3, stateDelete)
-	verb("export NODE [NAME]", "Print all entries as lines of JSON", "Print all entries of a node's state, or of one piece of it, as lines of JSON.",
+	verb("export NODE [NAME]", "Print all entries as lines of JSON", "Print all entries of a node's state, or of one part of it, as lines of JSON.",
 		`  weir state export my.script.default > state.jsonl`, 1, 2, stateExport)
 	return cmd
 }
@@ -118,7 +118,7 @@ func (s stateCall) queryState(ctx context.Context, what string, stored func(*hos
 		return readErr
 	}
 	if len(v.Cols) == 0 {
-		return fmt.Errorf("cannot read the state of %s: no weir runs with the storage directory %s, and there is nothing persistent of it there; name another with --storage.path", s.node, s.storage)
+		return fmt.Errorf("cannot read the state of %s: no weir runs with the storage directory %s, and the folder contains no persistent state of this node; set --storage.path", s.node, s.storage)
 	}
 	return stored(v)
 }

@@ -74,7 +74,7 @@ Write these anew when arguments have changed.`,
 	f.BoolVar(&lua, "lua", false, "types for Lua")
 	f.BoolVar(&ts, "ts", false, "types for TypeScript and JavaScript")
 	f.StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
-	f.StringVar(&out, "out", "", "folder for the types (default: .weir/types beside the scripts folder)")
+	f.StringVar(&out, "out", "", "folder for the types (default: .weir/types next to the scripts folder)")
 	return cmd
 }
 

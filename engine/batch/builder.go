@@ -40,7 +40,7 @@ func (b *Builder) Set(name, value string) {
 	}
 }
 
-// SetAll makes ls, in any order, the set: of a name that is there twice the last one
+// SetAll makes ls, in any order, the set: of a name that appears twice the last one
 // counts, and labels without a value are left out. That takes less than Set for each,
 // which moves those behind it. It keeps nothing of ls but the strings.
 func (b *Builder) SetAll(ls []Label) {

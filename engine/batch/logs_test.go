@@ -118,10 +118,10 @@ func TestLogsTextMistakes(t *testing.T) {
 	}
 
 	f("{} x\nup 1", `2:1: want a stream such as {app="api"}, have "up 1"`)
-	f(`{a="1",a="2"} x`, `1:1: label a is there twice`)
+	f(`{a="1",a="2"} x`, `1:1: label a appears twice`)
 	f(`{a=1} x`, `1:4: want a string in double quotes`)
 	f(`{"a"} x`, `1:5: want = after label a`)
-	f(`{} {a="1",a="2"} x`, `1:4: label a is there twice`)
+	f(`{} {a="1",a="2"} x`, `1:4: label a appears twice`)
 	f(`{}`, `1:3: want the line; an empty one is ""`)
 	f(`{} {a="1"}`, `1:11: want the line; an empty one is ""`)
 	f(`{} @yesterday x`, `1:5: want a time such as @2025-01-01T00:00:00.000000001Z, have "@yesterday"`)

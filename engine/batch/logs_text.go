@@ -185,7 +185,7 @@ func (p *textParser) sortedLabels(dst []Label) ([]Label, error) {
 	for i := from + 1; i < len(dst); i++ {
 		if dst[i-1].Name == dst[i].Name {
 			p.pos = start
-			return nil, p.errorf("label %s is there twice", dst[i].Name)
+			return nil, p.errorf("label %s appears twice", dst[i].Name)
 		}
 	}
 	return dst, nil

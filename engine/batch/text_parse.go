@@ -150,7 +150,7 @@ func (p *textParser) series() (*Series, error) {
 	for i, l := range p.labels {
 		if i > 0 && p.labels[i-1].Name == l.Name {
 			p.pos = start
-			return nil, p.errorf("label %s is there twice", l.Name)
+			return nil, p.errorf("label %s appears twice", l.Name)
 		}
 		if l.Name == NameLabel {
 			name = l.Value

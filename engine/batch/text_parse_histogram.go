@@ -30,7 +30,7 @@ func (p *textParser) histogram() (Histogram, error) {
 		}
 		if _, twice := fields[key]; twice {
 			p.pos = at0
-			return Histogram{}, p.errorf("%s is there twice", key)
+			return Histogram{}, p.errorf("%s appears twice", key)
 		}
 		p.pos++
 		p.space()

@@ -272,7 +272,7 @@ func (f field) toWrite(path string) string {
 			return fmt.Sprintf("write: %s { %s }", f.name, strings.Join(attrs, ", "))
 		}
 	case path != "" && f.typ == reflect.TypeFor[[]*flow.Receiver]():
-		return fmt.Sprintf("write: %s = …, or [] for nobody", f.name)
+		return fmt.Sprintf("write: %s = …, or [] to send to no receiver", f.name)
 	}
 	return ""
 }

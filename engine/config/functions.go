@@ -58,7 +58,7 @@ var functions = []topic{
 	newTopic("encoding.url_encode", "encoding.url_encode(text)", "The text encoded for the query of a URL.", `encoding.url_encode("a b&c")`, `"a+b%26c"`),
 	newTopic("encoding.url_decode", "encoding.url_decode(text)", "The text that is encoded for the query of a URL.", `encoding.url_decode("a+b%26c")`, `"a b&c"`),
 
-	newTopic("json_path", "json_path(text, path)", "The list of the values in a JSON text that a JSONPath expression selects. An element of it is taken by its index.", `json_path(local.file.sites.content, "$[*].name")`, `["north", "south"]`, `json_path(local.file.sites.content, "$[0].name")[0]`, `"north"`),
+	newTopic("json_path", "json_path(text, path)", "The list of the values in a JSON text that a JSONPath expression selects. Use an index to get one element.", `json_path(local.file.sites.content, "$[*].name")`, `["north", "south"]`, `json_path(local.file.sites.content, "$[0].name")[0]`, `"north"`),
 	newTopic("coalesce", "coalesce(value, …)", "The first value that is not null or empty: not \"\", 0, false, [] or {}. If all are, the last one.", `coalesce(sys.env("NO_SUCH_VARIABLE"), "eu")`, `"eu"`, `coalesce([], ["a"])`, `["a"]`),
 
 	newTopic("sys.env", "sys.env(name)", "The value of an environment variable of weir; \"\" if it is not set. It is read when the config is loaded.", `sys.env("REGION")`, `"eu"`, `sys.env("NO_SUCH_VARIABLE")`, `""`),

@@ -31,7 +31,7 @@ type CycleError struct {
 	Path []string
 }
 
-func (e *CycleError) Error() string { return "cycle: " + strings.Join(e.Path, " → ") }
+func (e *CycleError) Error() string { return "dependency cycle: " + strings.Join(e.Path, " → ") }
 
 // Add adds a node; adding it again changes nothing.
 func (g *Graph) Add(name string) { g.add(name) }

@@ -54,11 +54,11 @@ func TestCycles(t *testing.T) {
 		}
 	}
 	f("a b c", "a>b b>c a>c")
-	f("a b", "a>a", "cycle: a → a")
-	f("a b c", "a>b b>c c>a", "cycle: a → b → c → a")
-	f("x a b c", "x>a a>b b>c c>a b>a", "cycle: a → b → a") // a shortest; x only leads to it
-	f("a b c d", "a>b b>a c>d d>c", "cycle: a → b → a", "cycle: c → d → c")
-	f("a b c", "a>b b>a b>c c>b", "cycle: a → b → a") // one group, one cycle
+	f("a b", "a>a", "dependency cycle: a → a")
+	f("a b c", "a>b b>c c>a", "dependency cycle: a → b → c → a")
+	f("x a b c", "x>a a>b b>c c>a b>a", "dependency cycle: a → b → a") // a shortest; x only leads to it
+	f("a b c d", "a>b b>a c>d d>c", "dependency cycle: a → b → a", "dependency cycle: c → d → c")
+	f("a b c", "a>b b>a b>c c>b", "dependency cycle: a → b → a") // one group, one cycle
 }
 
 func TestReach(t *testing.T) {

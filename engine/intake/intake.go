@@ -54,9 +54,9 @@ func NewDesk[A any, B comparable](name string, signal Signal[B], c clock.Clock, 
 			Name: name + "_requests_total",
 			Help: "Requests by how they were answered.",
 		}, []string{"outcome"}),
-		Received: counter("_received_bytes_total", "Bytes of the bodies that were read, as they came."),
+		Received: counter("_received_bytes_total", "Bytes of the request bodies that were read, before decompression."),
 		Bodies:   counter("_body_bytes_total", "Bytes of the bodies that were read, decompressed."),
-		Joined:   counter("_repeated_requests_total", "Requests whose body was under way already, or accepted without the client having heard of it."),
+		Joined:   counter("_repeated_requests_total", "Repeated requests: their body was being processed already, or had been accepted although the client did not receive the response."),
 		name:     name, clock: c, signal: signal, stopping: make(chan struct{}),
 	}
 	for i := range d.shards {

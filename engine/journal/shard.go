@@ -219,7 +219,7 @@ func (j *Journal) waits(l *shard, s *segment, err error, most int) bool {
 // is not shared yet.
 func (j *Journal) damage(s *segment, why error) {
 	if !s.damaged {
-		j.o.Logger.Error("a journal segment is damaged; what can be read of it is sent, the rest is lost and counted, and the file is kept", "path", s.path, "err", why)
+		j.o.Logger.Error("a journal segment is damaged; the readable part is sent, the rest is lost and counted, and the file is kept", "path", s.path, "err", why)
 	}
 	s.damaged = true
 }

@@ -71,7 +71,7 @@ var (
 	descBytes   = desc("weir_journal_size_bytes", "Size of the journal on disk.")
 	descAge     = desc("weir_journal_oldest_age_seconds", "Age of the oldest pending block; 0 when none is pending.")
 	descBlocks  = desc("weir_journal_pending_blocks", "Blocks in the journal that are not done.")
-	descDropped = desc("weir_journal_blocks_dropped_total", "Blocks that fell off the journal, by reason; of a block whose header is damaged nobody knows how many samples it had.", "reason")
+	descDropped = desc("weir_journal_blocks_dropped_total", "Blocks that were dropped from the journal, by reason. The number of samples in a block with a damaged header is not known.", "reason")
 	descSkipped = desc("weir_journal_skipped_bytes_total", "Bytes in the journal that were no blocks: damage and unfinished writes.")
 )
 

@@ -58,7 +58,7 @@ func CutPath(s string) (path Path, ok bool) {
 // Fields looks for some paths in JSON text. It goes over the text once, up to
 // where all were found, builds nothing of what nobody asked for, and does not
 // say whether the text is JSON: what cannot be found is missing. Of a name that
-// is there twice, the first counts.
+// appears twice, the first counts.
 type Fields struct {
 	names []jsonName // at the top
 	n     int        // paths

@@ -86,7 +86,7 @@ func NextPair(s string, i int) (key, value string, marks Marks, at, end int) {
 }
 
 // Logfmt looks for some keys in a logfmt line. It stops where all were found. Of
-// a key that is there twice, the first counts.
+// a key that appears twice, the first counts.
 type Logfmt struct {
 	keys  []string
 	slots []int

@@ -13,7 +13,7 @@ type Step struct {
 }
 
 // Object looks for some values in a text that must be one JSON object, which it
-// reads to the end. Of a name that is there twice the last counts, as decoders
+// reads to the end. Of a name that appears twice the last counts, as decoders
 // have it. The zero value looks for nothing. It is safe for concurrent use once
 // all was added.
 type Object struct{ top place }

@@ -212,7 +212,7 @@ func (m *Logs) Text(dst []byte, i int) []byte {
 	return batch.AppendLogsText(dst, row)
 }
 
-// sortedMeta sorts metadata by name, of which one that is there twice is a
+// sortedMeta sorts metadata by name, of which one that appears twice is a
 // mistake.
 func sortedMeta(meta []batch.Label) ([]batch.Label, error) {
 	slices.SortStableFunc(meta, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })

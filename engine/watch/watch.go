@@ -346,7 +346,7 @@ func (l *loop) compare() (changed []string, files map[string]state, settled bool
 	for path, err := range found.hung {
 		if !l.hung[path] {
 			l.hung[path] = true
-			l.w.o.Logger.Warn("cannot look at a file, changes of it and what is below it are not seen", "path", path, "err", err)
+			l.w.o.Logger.Warn("cannot watch a file or folder; changes to it are not detected", "path", path, "err", err)
 		}
 	}
 	for path := range l.hung {

@@ -10,7 +10,7 @@ import (
 // tests adds what test files have: in Lua busted's words, in JavaScript
 // vitest's. What both have is one entry.
 func (b *Book) tests(lua, js *scripting.TestAPI) {
-	area := Entry{Name: "test", Head: "test", JS: "test", Doc: "What a test file has beside what a script has.", Area: true}
+	area := Entry{Name: "test", Head: "test", JS: "test", Doc: "The additional functions of a test file.", Area: true}
 	at := len(b.entries)
 	b.add(area)
 	inLua := map[string]bool{}

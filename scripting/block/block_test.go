@@ -151,7 +151,7 @@ func TestBlocksRefused(t *testing.T) {
 	f(transform(), send+"script {\non_reload = \"later\"\n}", `c.alloy:4:13: script.on_reload: cannot use on_reload = "later": it must be "swap" or "test"`)
 	f(transform(), send+"script {\nquarantine {\nmax_size = \"1B\"\nmax_age = \"1s\"\n}\n}",
 		"c.alloy:5:1: cannot use this script.quarantine.max_size: it must be 1MiB at least\nc.alloy:6:1: cannot use script.quarantine.max_age = \"1s\": it must be 1m at least")
-	f(source(), send+"routes {\nerrors = []\n}", `c.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] for nobody)`)
+	f(source(), send+"routes {\nerrors = []\n}", `c.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] to send to no receiver)`)
 	f(source(), send+"routes {\nerrors = []\naudit = []\nadit = []\n}", `c.alloy:6:1: unknown attribute routes.adit (did you mean audit?)`)
 	f(sink(), "batch {\nmax_records = 0\nin_flight = 1000\n}", "c.alloy:3:1: cannot use batch.max_records = 0: it must be between 1 and 1000000\nc.alloy:4:1: cannot use batch.in_flight = 1000: it must be between 1 and 8")
 }

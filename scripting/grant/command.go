@@ -59,7 +59,7 @@ func parseCommand(text string) (c Command, err error) {
 	}
 	for _, a := range c.args {
 		if a == "..." || a == "-..." {
-			return c, fmt.Errorf("%s must be the last of it", a)
+			return c, fmt.Errorf("%s must be the last element", a)
 		}
 	}
 	return c, nil

@@ -49,7 +49,7 @@ func parseFile(text string) (f File, err error) {
 		}
 	}
 	if deep > 1 {
-		return f, errors.New("it has ** twice")
+		return f, errors.New("it contains ** twice")
 	}
 	if fixed == 0 {
 		return f, errors.New("it names no folder: scripts cannot have what lies at the root, or everything")

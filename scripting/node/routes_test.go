@@ -170,7 +170,7 @@ func TestRoutesMistakes(t *testing.T) {
 		}
 	}
 	f("", "test.alloy:1:1: missing required block routes (write: routes { errors = …, audit = … })")
-	f("routes {\nerrors = []\n}", "test.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] for nobody)")
+	f("routes {\nerrors = []\n}", "test.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] to send to no receiver)")
 	f("routes {\nerrors = []\naudti = []\n}", "test.alloy:5:1: unknown attribute routes.audti (did you mean audit?)")
 	f("routes {\nerrors = 1\naudit = []\n}", "test.alloy:4:10: routes.errors: should be list(receiver)")
 

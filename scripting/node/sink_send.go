@@ -283,7 +283,7 @@ func (e *Undelivered) Error() string {
 	case rejected > 0:
 		return fmt.Sprintf("the sink rejects %d of %d records: %v", rejected, e.Records, e.Err)
 	}
-	return fmt.Sprintf("it was not sent, or not all of it: %v", e.Err)
+	return fmt.Sprintf("it was not sent completely: %v", e.Err)
 }
 
 // Unwrap returns why.

@@ -68,7 +68,7 @@ func (d *dependencies) importFile(from scripting.File, name string) (scripting.F
 		rel = filepath.ToSlash(r)
 	}
 	if embedded && d.c.o.Embedded == nil {
-		return scripting.File{}, fmt.Errorf("cannot import %q: %s lies nowhere that a path could be beside", name, from.Name)
+		return scripting.File{}, fmt.Errorf("cannot import %q: %s is not a file, so the relative path cannot be resolved", name, from.Name)
 	}
 	base := path.Join(path.Dir(rel), name)
 	if !filepath.IsLocal(filepath.FromSlash(base)) {

@@ -39,7 +39,7 @@ func NewPlain(o Options, name, text string) (scripting.Plain, error) {
 	env := c.folder().Env(ev)
 	if name == "-" {
 		env.Import = func(_ scripting.File, path string) (scripting.File, error) {
-			return scripting.File{}, fmt.Errorf("cannot import %q: the text lies nowhere that a path could be beside", path)
+			return scripting.File{}, fmt.Errorf("cannot import %q: the importing text is not a file, so the relative path cannot be resolved", path)
 		}
 		return ev.Plain(f, env)
 	}

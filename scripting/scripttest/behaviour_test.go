@@ -162,7 +162,7 @@ it("three", function() weir.test.component("three.lua"):unchanged "up 1" end)
 	f("passed two", "", "^tw")
 	// wrong
 	f("there are no tests whose names match nothing", "", "nothing")
-	f("there are no tests in scripts/lib: put x_test.lua beside x.lua, or examples into the comment at the top of a script", "", "", "scripts/lib")
+	f("there are no tests in scripts/lib: add x_test.lua next to x.lua, or examples in the comment at the top of a script", "", "", "scripts/lib")
 	f("cannot find the tests: stat nowhere: no such file or directory", "", "", "nowhere")
 	f("cannot test scripts/b/notes.txt: it is not a script; scripts end in .lua, .ts, .js", "", "", "scripts/b/notes.txt")
 	f("cannot test scripts/lib/l.lua: a file below lib is no component; test a component that requires it", "", "", "scripts/lib/l.lua")

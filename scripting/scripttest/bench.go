@@ -44,7 +44,7 @@ type benchCase struct {
 // declareBench is bench.
 func (s *session) declareBench(a []scripting.Value) error {
 	if s.running {
-		return errors.New("cannot use bench inside of it: put it beside the test")
+		return errors.New("cannot use bench inside it: move it out of the test")
 	}
 	_, line := s.vm.Pos()
 	b := &benchCase{testCase: testCase{in: s.at, name: a[0].(string), line: line}, text: a[2]}

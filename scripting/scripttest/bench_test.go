@@ -31,7 +31,7 @@ bench("a batch that is none", t, "a{")
 bench("a function that fails", function() error("no") end)
 bench("a text that is none", t, function() return 1 end)
 it("runs no benches", function() assert.equals(0, called) end)
-it("declares no benches", function() assert.has_error(function() bench("x", print) end, "inside of it") end)
+it("declares no benches", function() assert.has_error(function() bench("x", print) end, "inside it") end)
 -- scripts/a/wrong_test.lua --
 local t = weir.test.component("work.lua")
 it("is told", function()

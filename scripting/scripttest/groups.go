@@ -75,7 +75,7 @@ func (c *testCase) callbacks() (before, after []scripting.Callback) {
 // describe groups the tests that fn declares; without fn it is for later.
 func (s *session) describe(name string, fn scripting.Callback, m mode) error {
 	if s.running {
-		return errors.New("cannot use describe inside of it: tests are declared before they run")
+		return errors.New("cannot use describe inside it: tests are declared before they run")
 	}
 	if fn == nil {
 		return s.it(name, nil, m)
@@ -89,7 +89,7 @@ func (s *session) describe(name string, fn scripting.Callback, m mode) error {
 // it declares a test; without fn it is pending.
 func (s *session) it(name string, fn scripting.Callback, m mode) error {
 	if s.running {
-		return errors.New("cannot use it inside of it: tests are declared before they run")
+		return errors.New("cannot use it inside it: tests are declared before they run")
 	}
 	_, line := s.vm.Pos()
 	s.all = append(s.all, &testCase{in: s.at, name: name, line: line, fn: fn, mode: m})
@@ -99,7 +99,7 @@ func (s *session) it(name string, fn scripting.Callback, m mode) error {
 // addCallback adds what runs before or after tests of the group.
 func (s *session) addCallback(into func(g *group) *[]scripting.Callback, what string, fn scripting.Callback) error {
 	if s.running {
-		return fmt.Errorf("cannot use %s inside of it: put it beside the test", what)
+		return fmt.Errorf("cannot use %s inside it: move it out of the test", what)
 	}
 	fns := into(s.at)
 	*fns = append(*fns, fn)

@@ -207,7 +207,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	case found:
 		return nil, fmt.Errorf("%w whose names match %s", ErrNoTests, o.Match)
 	}
-	return nil, fmt.Errorf("%w in %s: put x_test.lua beside x.lua, or examples into the comment at the top of a script", ErrNoTests, places(o))
+	return nil, fmt.Errorf("%w in %s: add x_test.lua next to x.lua, or examples in the comment at the top of a script", ErrNoTests, places(o))
 }
 
 // result is what became of a file; any reports whether it has tests.

@@ -88,7 +88,7 @@ demo.mark "default" {
 		down += saveTargets - int(up)
 	}
 
-	// Per series no scrape is missing and none is there twice. A scrape that
+	// Per series no scrape is missing and none appears twice. A scrape that
 	// failed, or was refused for too long, says so: it has up = 0 or is in the log,
 	// and is missing in every series of its target.
 	allLost := 0

@@ -28,9 +28,9 @@ type AuthArguments struct {
 func (a *AuthArguments) Warnings() []string {
 	switch f := a.Filter; {
 	case a.Basic == nil:
-		return []string{"auth has no effect without a block basic: nobody is asked for a password"}
+		return []string{"auth has no effect without a block basic: clients are not asked for a password"}
 	case f != nil && f.AuthenticateMatchingPaths && len(f.Paths) == 0:
-		return []string{"filter without paths leaves nothing to authenticate: nobody is asked for a password"}
+		return []string{"filter without paths matches no request: clients are not asked for a password"}
 	}
 	return nil
 }

@@ -167,10 +167,10 @@ func TestEndpoints(t *testing.T) {
 		{ID: "a.good", Health: component.Health{State: component.Healthy}},
 		{ID: "a.bad", Health: component.Health{State: component.Unhealthy, Message: "no target"}},
 		{ID: "a.new", Health: component.Health{State: component.Unknown}},
-		{ID: "a.gone", Health: component.Health{State: component.Exited, Message: "it is done"}},
+		{ID: "a.gone", Health: component.Health{State: component.Exited, Message: "component exited"}},
 	}
 	h.overview.Services = []service.Info{{ID: "telemetry", Health: component.Health{State: component.Unhealthy, Message: "what"}}}
-	f("GET", "/-/healthy", 503, "a.bad is unhealthy: no target\na.gone is exited: it is done\ntelemetry is unhealthy: what")
+	f("GET", "/-/healthy", 503, "a.bad is unhealthy: no target\na.gone is exited: component exited\ntelemetry is unhealthy: what")
 
 	f("GET", "/-/reload", 405, "")
 	h.overview.Reload.Message = "reloaded c.alloy"

@@ -373,8 +373,8 @@ func TestArguments(t *testing.T) {
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\ncurve_preferences = [\"P1\"]\n}", `c.alloy:5:22: tls.curve_preferences[0]: "P1" is none of CurveP256, CurveP384, CurveP521, X25519`)
 	f("tls {\nwindows_certificate_filter {\nserver {\nstore = \"MY\"\n}\n}\n}", "c.alloy:3:1: windows_certificate_filter is not supported: give the certificate with cert_file and key_file")
 	f("auth {\nbasic {\nusername = \"u\"\n}\n}", "c.alloy:3:1: missing required attribute auth.basic.password")
-	f("auth { }", "c.alloy:2:1: warning: auth has no effect without a block basic: nobody is asked for a password")
-	f("auth {\nbasic {\nusername = \"u\"\npassword = \"p\"\n}\nfilter { }\n}", "c.alloy:7:1: warning: filter without paths leaves nothing to authenticate: nobody is asked for a password")
+	f("auth { }", "c.alloy:2:1: warning: auth has no effect without a block basic: clients are not asked for a password")
+	f("auth {\nbasic {\nusername = \"u\"\npassword = \"p\"\n}\nfilter { }\n}", "c.alloy:7:1: warning: filter without paths matches no request: clients are not asked for a password")
 }
 
 // TestManual: every argument has a sentence, and the example is one.

@@ -92,7 +92,7 @@ func (a *Arguments) Validate() error {
 	own := !reflect.DeepEqual(plain, a.Client)
 	switch {
 	case a.APIServer != "" && a.KubeConfig != "":
-		add("kubeconfig_file cannot be set beside api_server: which cluster is it?")
+		add("kubeconfig_file and api_server cannot be set together: remove one of them")
 	case a.KubeConfig != "" && own:
 		add("the HTTP client's arguments have no effect with kubeconfig_file, which has the credentials: remove them")
 	case a.APIServer == "" && own:

@@ -109,7 +109,7 @@ func TestLineFailures(t *testing.T) {
 		t.Errorf("got health %+v", h)
 	}
 	want := `
-# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.
+# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were forwarded unchanged.
 # TYPE weir_expr_errors_total counter
 weir_expr_errors_total{argument="drop",component_id="expr.filter.f"} 0
 weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 1

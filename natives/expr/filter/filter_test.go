@@ -200,7 +200,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("got %d lines in the log, want 1:\n%s", got, n.Logs())
 	}
 	want := `
-# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.
+# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were forwarded unchanged.
 # TYPE weir_expr_errors_total counter
 weir_expr_errors_total{argument="drop",component_id="expr.filter.f"} 4
 weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0

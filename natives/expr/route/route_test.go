@@ -291,7 +291,7 @@ c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a
    | value
    | ^
    'weir help expr' describes expressions`)
-	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to (write: forward_to = …, or [] for nobody)\nc.alloy:3:1: missing required attribute route.when")
+	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to (write: forward_to = …, or [] to send to no receiver)\nc.alloy:3:1: missing required attribute route.when")
 	var many strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&many, one, fmt.Sprint("r", i), "true")

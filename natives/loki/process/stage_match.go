@@ -47,9 +47,9 @@ func (a *MatchArguments) Validate() error {
 	case a.Action != "" && a.Action != matchKeep && a.Action != matchDrop:
 		errs = append(errs, fmt.Errorf("action is %q, want keep or drop", a.Action))
 	case a.Action == matchDrop && len(a.Stages) > 0:
-		errs = append(errs, errors.New("action is drop, which has no stages: no line would come to them"))
+		errs = append(errs, errors.New("stages are not allowed when action = \"drop\""))
 	case a.Action != matchDrop && len(a.Stages) == 0:
-		errs = append(errs, errors.New("there is nothing to do with the lines: write at least one stage in the block, or action = \"drop\""))
+		errs = append(errs, errors.New("the block contains no stages: add at least one, or set action = \"drop\""))
 	}
 	return errors.Join(errs...)
 }

@@ -66,7 +66,7 @@ func parsePattern(s string) (*pattern, error) {
 			return nil, fmt.Errorf("there is nothing between <%s> and <%s> to tell them apart by", p.names[n-1], name)
 		}
 		if seen[name] && name != "_" {
-			return nil, fmt.Errorf("<%s> is there twice", name)
+			return nil, fmt.Errorf("<%s> appears twice", name)
 		}
 		seen[name] = true
 		literal(i)

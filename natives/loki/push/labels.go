@@ -82,7 +82,7 @@ func appendQuoted(dst []byte, s string) []byte {
 
 // ParseLabels reads the labels of a stream from text, as Loki does: sorted by
 // name and without those that are empty. They may be parts of s. It refuses a
-// name that is there twice, and more labels than most by ErrTooMany; 0 is any number.
+// name that appears twice, and more labels than most by ErrTooMany; 0 is any number.
 //
 // Format: https://prometheus.io/docs/prometheus/latest/querying/basics/, with =
 // alone
@@ -95,7 +95,7 @@ func ParseLabels(s string, most int) ([]batch.Label, error) {
 	slices.SortStableFunc(labels, byName)
 	for i := range labels {
 		if i > 0 && labels[i].Name == labels[i-1].Name {
-			return nil, fmt.Errorf("cannot use labels %s: %q is there twice", quote(s), labels[i].Name)
+			return nil, fmt.Errorf("cannot use labels %s: %q appears twice", quote(s), labels[i].Name)
 		}
 	}
 	return slices.DeleteFunc(labels, func(l batch.Label) bool { return l.Value == "" }), nil
@@ -113,7 +113,7 @@ func quote(s string) string {
 func byName(a, b batch.Label) int { return cmp.Compare(a.Name, b.Name) }
 
 // SortMeta brings the structured metadata of an entry into the form that a batch
-// has: sorted by name, and of a name that is there twice the last one. It
+// has: sorted by name, and of a name that appears twice the last one. It
 // changes ls.
 func SortMeta(ls []batch.Label) []batch.Label {
 	sorted := true

@@ -78,7 +78,7 @@ func TestParseLabels(t *testing.T) {
 	bad(`{a="b}`, `cannot parse labels "{a=\"b}" at byte 3: the quotes are not closed`)
 	bad(`{a="b"`, `cannot parse labels "{a=\"b\"" at byte 6: want "," or "}"`)
 	bad(`{a="b"} x`, `cannot parse labels "{a=\"b\"} x" at byte 8: want nothing more`)
-	bad(`{a="b",a="c"}`, `cannot use labels "{a=\"b\",a=\"c\"}": "a" is there twice`)
+	bad(`{a="b",a="c"}`, `cannot use labels "{a=\"b\",a=\"c\"}": "a" appears twice`)
 	bad(`{a=~"b"}`, `cannot parse labels "{a=~\"b\"}" at byte 3: want a value in quotes`)
 }
 

@@ -69,13 +69,13 @@ var _ component.Warner = (*Arguments)(nil)
 // Warnings names what was written in vain.
 func (a *Arguments) Warnings() (ws []string) {
 	if a.RedactWith != "" && a.RedactPercent != defaultPercent {
-		ws = append(ws, "redact_percent has no effect beside redact_with")
+		ws = append(ws, "redact_percent has no effect when redact_with is set")
 	}
 	if a.ProcessingTimeout == 0 && a.DropOnTimeout {
 		ws = append(ws, "drop_on_timeout has no effect without processing_timeout")
 	}
 	if a.LabelTimedOut && (a.ProcessingTimeout == 0 || a.DropOnTimeout) {
-		ws = append(ws, "label_timed_out has no effect without processing_timeout, or beside drop_on_timeout")
+		ws = append(ws, "label_timed_out has no effect without processing_timeout or when drop_on_timeout is set")
 	}
 	return ws
 }

@@ -95,7 +95,7 @@ func readConfig(text []byte, depth int) (f *fileConfig, extended []string, err e
 	}
 	if f.Allowlist != nil {
 		if len(f.Allowlists) > 0 {
-			return nil, nil, errors.New("[allowlist] cannot be used beside [[allowlists]]: write the second form only")
+			return nil, nil, errors.New("[allowlist] and [[allowlists]] cannot be used together: use only [[allowlists]]")
 		}
 		f.Allowlists = []fileAllowlist{*f.Allowlist}
 	}
@@ -107,7 +107,7 @@ func readConfig(text []byte, depth int) (f *fileConfig, extended []string, err e
 	case f.Extend.URL != "":
 		return nil, nil, errors.New("extend.url is not supported: download the file and use extend.path")
 	case f.Extend.UseDefault && f.Extend.Path != "":
-		return nil, nil, errors.New("extend.path cannot be used beside extend.useDefault")
+		return nil, nil, errors.New("extend.path and extend.useDefault cannot be used together")
 	case f.Extend.Path != "":
 		extended = append(extended, f.Extend.Path)
 		if base, err = files.Read(f.Extend.Path, maxRules); err != nil {
@@ -225,7 +225,7 @@ func (f *fileConfig) compile() (*detectors, error) {
 func (r *fileRule) compile(where string, add func(string, error)) (*rule, error) {
 	var allow []*allowlist
 	if r.Allowlist != nil && len(r.Allowlists) > 0 {
-		return nil, errors.New("[rules.allowlist] cannot be used beside [[rules.allowlists]]: write the second form only")
+		return nil, errors.New("[rules.allowlist] and [[rules.allowlists]] cannot be used together: use only [[rules.allowlists]]")
 	}
 	for i, a := range r.allowlists() {
 		al, err := a.compile()

@@ -144,13 +144,13 @@ func TestConfigErrors(t *testing.T) {
 	f("[[rules]]\nid = 'a'\nregex = 'x'\n[[rules.required]]\nid = 'b'", `rule "a": [[rules.required]] is not supported`)
 	f("[[rules]]\nid = 'a'\nregex = 'x'\n[[rules.allowlists]]\n", `rule "a": allowlists 1: it is empty`)
 	f("[[rules]]\nid = 'a'\nregex = 'x'\n[[rules.allowlists]]\nregexes = ['(']", `allowlists 1: cannot parse a regex`)
-	f("[[rules]]\nid = 'a'\nregex = 'x'\n[rules.allowlist]\nregexes = ['x']\n[[rules.allowlists]]\nregexes = ['x']", `[rules.allowlist] cannot be used beside`)
+	f("[[rules]]\nid = 'a'\nregex = 'x'\n[rules.allowlist]\nregexes = ['x']\n[[rules.allowlists]]\nregexes = ['x']", `[rules.allowlist] and [[rules.allowlists]] cannot be used together`)
 	f("[[allowlists]]\nregexes = ['x']\ncondition = 'XOR'", `unknown condition "XOR"`)
 	f("[[allowlists]]\nregexes = ['x']\nregexTarget = 'file'", `unknown regexTarget "file"`)
 	f("[[allowlists]]\ntargetRules = ['z']\nregexes = ['x']", `there is no rule "z"`)
-	f("[allowlist]\nregexes = ['x']\n[[allowlists]]\nregexes = ['x']", "[allowlist] cannot be used beside")
+	f("[allowlist]\nregexes = ['x']\n[[allowlists]]\nregexes = ['x']", "[allowlist] and [[allowlists]] cannot be used together")
 	f("[extend]\nurl = 'http://x'", "extend.url is not supported")
-	f("[extend]\nuseDefault = true\npath = 'x'", "extend.path cannot be used beside extend.useDefault")
+	f("[extend]\nuseDefault = true\npath = 'x'", "extend.path and extend.useDefault cannot be used together")
 	f("[extend]\npath = '/nowhere/at/all.toml'", "cannot read extend.path")
 }
 

@@ -293,9 +293,9 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s", body, errs, diff)
 		}
 	}
-	w("redact_with = \"x\"\nredact_percent = 3", "redact_percent has no effect beside redact_with")
+	w("redact_with = \"x\"\nredact_percent = 3", "redact_percent has no effect when redact_with is set")
 	w("drop_on_timeout = true", "drop_on_timeout has no effect without processing_timeout")
-	w("label_timed_out = true", "label_timed_out has no effect without processing_timeout, or beside drop_on_timeout")
+	w("label_timed_out = true", "label_timed_out has no effect without processing_timeout or when drop_on_timeout is set")
 }
 
 // TestMatchLimit sends a line that a rule would work on for hours: it is dropped,

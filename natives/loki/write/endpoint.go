@@ -210,7 +210,7 @@ func (e *endpoint) Problem() error {
 	}
 	switch {
 	case longest.err != nil && e.Clock.Now().Sub(longest.since) >= outbox.UnhealthyAfter:
-		return fmt.Errorf("endpoint %s takes nothing since %s: %w", e.Label(), longest.since.UTC().Format(time.RFC3339), longest.err)
+		return fmt.Errorf("endpoint %s has accepted nothing since %s (%w)", e.Label(), longest.since.UTC().Format(time.RFC3339), longest.err)
 	case e.rejecting != nil:
 		return fmt.Errorf("endpoint %s rejects lines: %w", e.Label(), e.rejecting)
 	}

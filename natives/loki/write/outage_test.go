@@ -83,7 +83,7 @@ func TestHealth(t *testing.T) {
 	defer cancel()
 	n.Wait(t, func() bool {
 		h := n.Health()
-		return h.State == component.Unhealthy && strings.Contains(h.Message, "endpoint here takes nothing since 2025-01-01T0") &&
+		return h.State == component.Unhealthy && strings.Contains(h.Message, "endpoint here has accepted nothing since 2025-01-01T0") &&
 			strings.Contains(h.Message, "503 Service Unavailable: out of order")
 	})
 	srv.answer(400, "no such thing")

@@ -56,10 +56,10 @@ func (a *Arguments) Warnings() (ws []string) {
 		return nil
 	}
 	if a.TargetMatchLabel != "" {
-		ws = append(ws, "target_match_label has no effect beside target_to_metric_match")
+		ws = append(ws, "target_match_label has no effect when target_to_metric_match is set")
 	}
 	if a.MetricsMatchLabel != "" {
-		ws = append(ws, "metrics_match_label has no effect beside target_to_metric_match")
+		ws = append(ws, "metrics_match_label has no effect when target_to_metric_match is set")
 	}
 	return ws
 }

@@ -248,5 +248,5 @@ func TestMistakes(t *testing.T) {
 	f("forward_to = []\ntargets = []\ntarget_to_metric_match = { a = \"\" }", "c.alloy:4:1: target_to_metric_match has a label without a name, which nothing matches")
 	f("forward_to = []\ntargets = []\ntarget_match_label = \"a\"\nlabels_to_copy = [\"\"]", "c.alloy:5:1: labels_to_copy has a label without a name")
 	f("forward_to = []\ntargets = []\ntarget_match_label = \"a\"\nmetrics_match_label = \"b\"\ntarget_to_metric_match = { a = \"b\" }",
-		"c.alloy:4:1: warning: target_match_label has no effect beside target_to_metric_match\nc.alloy:5:1: warning: metrics_match_label has no effect beside target_to_metric_match")
+		"c.alloy:4:1: warning: target_match_label has no effect when target_to_metric_match is set\nc.alloy:5:1: warning: metrics_match_label has no effect when target_to_metric_match is set")
 }

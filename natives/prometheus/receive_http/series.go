@@ -201,7 +201,7 @@ func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
 		case !utf8.ValidString(l.Value):
 			return nil, bad(errUTF8)
 		case i > 0 && ls[i-1].Name == l.Name:
-			return nil, bad(fmt.Errorf("label %s is there twice", l.Name))
+			return nil, bad(fmt.Errorf("label %s appears twice", l.Name))
 		}
 		named = named || l.Name == batch.NameLabel
 	}

@@ -181,7 +181,7 @@ func (e *endpoint) Problem() error {
 	defer e.mu.Unlock()
 	switch {
 	case e.state == "retry" && e.Clock.Now().Sub(e.since) >= outbox.UnhealthyAfter:
-		return fmt.Errorf("endpoint %s cannot be reached since %s: %w", e.Label(), e.since.UTC().Format(time.RFC3339), e.lastErr)
+		return fmt.Errorf("endpoint %s has been unreachable since %s (%w)", e.Label(), e.since.UTC().Format(time.RFC3339), e.lastErr)
 	case e.state == "rejected":
 		return fmt.Errorf("endpoint %s rejects samples: %w", e.Label(), e.lastErr)
 	}

@@ -958,7 +958,7 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 }
 
 // TestEndpointsThatLookAlike holds that URLs that differ only in what is never
-// shown are told apart in the metrics: a registry drops what is there twice.
+// shown are told apart in the metrics: a registry drops what appears twice.
 func TestEndpointsThatLookAlike(t *testing.T) {
 	a, b := newServer(t), newServer(t)
 	n := startNew(t, endpoint(a.URL+"/?tenant=a", "")+endpoint(a.URL+"/?tenant=b", "")+endpoint(b.URL, ""))

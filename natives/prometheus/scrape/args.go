@@ -191,7 +191,7 @@ func (a *Arguments) Validate() error {
 			add("scrape_protocols: %w", err)
 		}
 		if seen[p] {
-			add("scrape_protocols: %s is there twice", p)
+			add("scrape_protocols: %s appears twice", p)
 		}
 		seen[p] = true
 	}

@@ -30,7 +30,7 @@ func TestHostileBodies(t *testing.T) {
 	f("invalid UTF-8 in a value", "a{l=\"\xff\"} 1\n", "0", 0)
 	f("invalid UTF-8 in a name", "a\xff 1\n", "0", 0)
 	f("invalid UTF-8 in a help", "# HELP a \xff\na 1\n", "0", 0)
-	f("label that is there twice", fmt.Sprintf("a{l=%q,l=%q} 1\n", long, long), "0", 0)
+	f("label that appears twice", fmt.Sprintf("a{l=%q,l=%q} 1\n", long, long), "0", 0)
 	f("NULs", strings.Repeat("\x00", 1<<20), "1", 0) // for textparse the end
 	f("a page", "<!DOCTYPE html><html>"+long, "0", 0)
 	f("line feeds", strings.Repeat("\n", 1<<20), "1", 0)

@@ -787,7 +787,7 @@ func TestArguments(t *testing.T) {
 	f(`scrape_protocols = []`, "must not be empty")
 	f(`scrape_protocols = ["Text"]`, `unknown protocol "Text"`)
 	f(`scrape_protocols = ["OpenMetricsText2.0.0"]`, "OpenMetricsText2.0.0 is not supported yet")
-	f(`scrape_protocols = ["PrometheusProto", "PrometheusProto"]`, "is there twice")
+	f(`scrape_protocols = ["PrometheusProto", "PrometheusProto"]`, "appears twice")
 	f(`scrape_protocols = ["PrometheusText0.0.4"]`+"\nscrape_native_histograms = true", "needs PrometheusProto")
 	f(`scrape_protocols = ["PrometheusText0.0.4"]`+"\nenable_protobuf_negotiation = true", "at most one of")
 	f(`scrape_fallback_protocol = "x"`, "scrape_fallback_protocol: unknown protocol")

@@ -230,7 +230,7 @@ func TestFailures(t *testing.T) {
 	l.wantHealth(component.Unhealthy, failed)
 	l.done(2, 0)
 	l.wantHealth(component.Healthy, "")
-	want := `# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.
+	want := `# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were forwarded unchanged.
 # TYPE weir_expr_errors_total counter
 weir_expr_errors_total{argument="drop",component_id="expr.filter.f"} 4
 weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0

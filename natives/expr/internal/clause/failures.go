@@ -37,7 +37,7 @@ func NewFailures(arguments ...string) *Failures {
 	f := &Failures{
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_expr_errors_total",
-			Help: "Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.",
+			Help: "Samples and log lines on which an expression failed, by the argument it is in. They were forwarded unchanged.",
 		}, []string{"argument"}),
 		failing: map[uint64]time.Time{},
 	}

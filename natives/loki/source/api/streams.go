@@ -88,7 +88,7 @@ func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, erro
 }
 
 // ofLabels returns the stream of labels in any order, nil when the rules drop
-// it. Of a name that is there twice the last one counts.
+// it. Of a name that appears twice the last one counts.
 func (s *settings) ofLabels(tenant string, ls []batch.Label) (*batch.Stream, error) {
 	if err := s.check(ls); err != nil {
 		return nil, err

@@ -175,8 +175,8 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 			return err
 		}
 		if old == nil {
-			f.reportLost(f.abandonRanges(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
-			f.c.opts.Logger.Warn("a file that was followed is not there any more, nor is a copy of it; if it was written to since, those lines are lost",
+			f.reportLost(f.abandonRanges(p, p.open), p.real, p.read, "neither the file nor a copy of it is in its directory")
+			f.c.opts.Logger.Warn("a followed file and its copies no longer exist; lines written to it since then are lost",
 				"path", f.target.path, "file", p.real, "offset", p.read)
 			f.c.positions.remove(p)
 			continue

@@ -195,7 +195,7 @@ func (c *Component) checkpoint() {
 		c.opts.Logger.Info("the checkpoint of positions is written again")
 		return
 	}
-	c.opts.Logger.Error("cannot keep the positions for an end of the machine; it is tried again, and more lines come twice after one", "err", err)
+	c.opts.Logger.Error("cannot sync the positions file to disk; weir tries again, and a crash of the machine would repeat more lines", "err", err)
 }
 
 func (c *Component) logProblem(err error) {

@@ -23,7 +23,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		bytes:     counter("read_bytes_total", "Bytes of lines that were read, decompressed."),
 		lines:     counter("read_lines_total", "Lines that were read."),
-		lost:      counter("lost_bytes_total", "Bytes that were in files and were not read: neither the file nor a copy of it was found, or file_rotation.max_wait had passed."),
+		lost:      counter("lost_bytes_total", "Bytes of files that were not read: neither the file nor a copy of it was found, or file_rotation.max_wait had passed."),
 		holes:     counter("skipped_hole_bytes_total", "Zero bytes at the start of files that were skipped: what a truncation leaves when the writer goes on at its place."),
 		cut:       counter("cut_lines_total", "Pieces that were cut off lines longer than 16 MiB."),
 		undecoded: counter("encoding_failures_total", "Lines that could not be decoded and were sent as they are."),

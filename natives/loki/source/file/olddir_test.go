@@ -71,7 +71,7 @@ func TestOldDirElsewhere(t *testing.T) {
 		h.append("app.log", "e\n")
 		h.start()
 		h.want("a", "b", "late", "c", "e")
-		if !strings.Contains(h.node.Logs(), "if it was written to since, those lines are lost") {
+		if !strings.Contains(h.node.Logs(), "a followed file and its copies no longer exist") {
 			t.Errorf("it is not logged:\n%s", h.node.Logs())
 		}
 	})

@@ -235,7 +235,7 @@ func (f *follower) reopenParked(i int) bool {
 		return false // it is tried again
 	}
 	if found == nil || !f.c.owns.claimFile(f, found.id) {
-		f.countLost(lf, "it is not in its directory, nor is a copy of it")
+		f.countLost(lf, "neither the file nor a copy of it is in its directory")
 		f.finishFile(i)
 		return false
 	}
