@@ -68,9 +68,7 @@ func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 func (s *serviceNode) info() service.Info {
 	i := *s.state.Load()
 	if d, ok := s.svc.(component.Debugger); ok {
-		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
-			i.Debug = map[string]string{"error": err.Error()}
-		}
+		i.Debug = func() any { return debugInfo(d) }
 	}
 	return i
 }

@@ -110,14 +110,22 @@ func (n *node) info() service.Info {
 			n.e.log.Error("cannot ask for what a component keeps", "component_id", n.id, "err", err)
 		}
 	}
-	op := n.watch.Begin("status", 0)
-	defer op.End()
 	if d, ok := s.component.(component.Debugger); ok {
-		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
-			i.Debug = map[string]string{"error": err.Error()}
+		i.Debug = func() any {
+			op := n.watch.Begin("status", 0)
+			defer op.End()
+			return debugInfo(d)
 		}
 	}
 	return i
+}
+
+// debugInfo returns what d reports, or the error if it panics.
+func debugInfo(d component.Debugger) (info any) {
+	if err := guard(func() error { info = d.DebugInfo(); return nil }); err != nil {
+		return map[string]string{"error": err.Error()}
+	}
+	return info
 }
 
 var _ service.Host = (*Engine)(nil)

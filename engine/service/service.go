@@ -143,7 +143,9 @@ type Info struct {
 	Restarts  uint64            // after an error or a panic
 	Arguments any               // decoded; secrets still in it
 	Exports   any
-	Debug     any // of component.Debugger
+	// Debug calls component.Debugger's DebugInfo, which may take long. nil: the component
+	// has none.
+	Debug func() any
 }
 
 // DialFunc is net.Dialer's DialContext.

@@ -164,7 +164,10 @@ func TestEndpoints(t *testing.T) {
 
 	f("GET", "/-/healthy", 200, "all nodes are healthy")
 	h.infos = []service.Info{
-		{ID: "a.good", Health: component.Health{State: component.Healthy}},
+		{ID: "a.good", Health: component.Health{State: component.Healthy}, Debug: func() any {
+			t.Error("the health of nodes does not need their debug information, which may take long")
+			return nil
+		}},
 		{ID: "a.bad", Health: component.Health{State: component.Unhealthy, Message: "no target"}},
 		{ID: "a.new", Health: component.Health{State: component.Unknown}},
 		{ID: "a.gone", Health: component.Health{State: component.Exited, Message: "component exited"}},
@@ -333,8 +336,8 @@ func TestStatus(t *testing.T) {
 		infos: []service.Info{
 			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
 				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Builds: 2, Restarts: 1,
-				Arguments: &arguments{"http://x", "hunter2", []*flow.Receiver{flow.NewReceiver("d", 0, nil, nil)}}, Debug: map[string]int{"n": 1}},
-			{ID: "d", Name: "d", Debug: make(chan int)},
+				Arguments: &arguments{"http://x", "hunter2", []*flow.Receiver{flow.NewReceiver("d", 0, nil, nil)}}, Debug: func() any { return map[string]int{"n": 1} }},
+			{ID: "d", Name: "d", Debug: func() any { return make(chan int) }},
 		},
 	}
 	s := run(t, h, http.Options{})

@@ -180,7 +180,9 @@ func newNode(i service.Info) Node {
 	n := Node{
 		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
 		Version: i.Version, Builds: i.Builds, Restarts: i.Restarts,
-		Debug: marshal(func() any { return i.Debug }),
+	}
+	if i.Debug != nil {
+		n.Debug = marshal(i.Debug)
 	}
 	redact := func(v any) json.RawMessage {
 		return marshal(func() any {
