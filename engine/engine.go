@@ -195,7 +195,11 @@ func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 // brokenOnes are the blocks whose registration is broken.
 func (p *plan) brokenOnes() (ds config.Diagnostics) {
 	for _, w := range p.broken {
-		ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})
+		err := w.err
+		if r, ok := errors.AsType[*refusedError](err); ok {
+			err = r.err
+		}
+		ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(err.Error())})
 	}
 	return ds
 }

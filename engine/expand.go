@@ -183,8 +183,11 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		return
 	}
 	w.await(running)
+	if _, collides := errors.AsType[collisionError](w.err); w.err != nil && !collides {
+		w.err = refuse(running, w.reg.Version, component.StepCompile, w.err)
+	}
 	if err := x.mode.demoted[w.id]; err != nil {
-		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, err
+		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, refuse(running, w.reg.Version, component.StepCheck, err)
 	}
 	if r := x.mode.rejected[w.id]; r != nil && w.err == nil {
 		r.replace(w, running)

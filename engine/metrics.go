@@ -14,6 +14,7 @@ import (
 type metrics struct {
 	reloads       *prometheus.CounterVec
 	reloadSeconds prometheus.Histogram
+	refusals      *prometheus.CounterVec
 	builds        *prometheus.CounterVec
 	buildSeconds  prometheus.Histogram
 	updates       prometheus.Counter
@@ -31,6 +32,8 @@ func newMetrics() *metrics {
 			Help: "Changes of the configuration or of scripts, the start included, by outcome: applied, partial (a node stayed on its last good version) or refused."}, []string{"outcome"}),
 		reloadSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_reload_seconds",
 			Help: "How long it took to make or refuse a change.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_engine_reload_refusals_total",
+			Help: "New versions of scripts that a step refused, once for each node, by step: compile, check, test, shadow, canary or build."}, []string{"step"}),
 		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_engine_builds_total",
 			Help: "Components that were built, by outcome: ok or failed."}, []string{"outcome"}),
 		buildSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_build_seconds",
@@ -53,6 +56,9 @@ func newMetrics() *metrics {
 	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
 		m.reloads.WithLabelValues(o)
+	}
+	for _, s := range []string{component.StepCompile, component.StepCheck, component.StepTest, component.StepShadow, component.StepCanary, component.StepBuild} {
+		m.refusals.WithLabelValues(s)
 	}
 	for _, o := range []string{"ok", "failed"} {
 		m.builds.WithLabelValues(o)
@@ -113,7 +119,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends everything.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.refusals, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned} {
 		own.Collect(ch)
 	}
 	ch <- prometheus.MustNewConstMetric(descRemoving, prometheus.GaugeValue, float64(c.e.removing.len()))

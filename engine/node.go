@@ -353,6 +353,9 @@ func (n *node) build(args any, old *instance) result {
 // built puts an instance that was built in the place of old.
 func (n *node) built(g, old *instance, err error) result {
 	if err != nil {
+		if old != nil && !old.crashed && old.reg.Version != g.reg.Version {
+			return n.fail(refuse(n, g.reg.Version, component.StepBuild, err), true)
+		}
 		return n.fail(fmt.Errorf("cannot build: %w", err), true)
 	}
 	if !n.swap(g) {
@@ -389,8 +392,9 @@ func (n *node) fail(err error, retry bool) result {
 		if n.current != nil && !n.current.crashed {
 			msg = "cannot build the new version, the last good one keeps running"
 		}
-		if _, ok := errors.AsType[*rejectedError](err); ok {
-			msg = "the new version fails its tests"
+		if r, ok := errors.AsType[*refusedError](err); ok {
+			msg = "the new version was refused"
+			n.e.metrics.refusals.WithLabelValues(r.step).Inc()
 		}
 		if p, ok := errors.AsType[*panicError](err); ok {
 			attrs = append(attrs, "stack", string(p.stack)) // which is not announced

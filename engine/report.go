@@ -101,13 +101,14 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 			continue
 		}
 		outcome = "partial"
-		if _, ok := errors.AsType[*rejectedError](n.failed); ok {
-			lines = append(lines, withSource("cannot accept the new version of "+id, n.failed.Error(), ""))
-		} else if n.current == nil {
-			lines = append(lines, withSource("cannot run "+id, n.failed.Error(), ""))
-		} else {
-			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))
+		what, remark := "cannot reload ", "; the last good version keeps running"
+		if _, ok := errors.AsType[*refusedError](n.failed); ok {
+			remark = "" // it names the version that runs
 		}
+		if n.current == nil {
+			what, remark = "cannot run ", ""
+		}
+		lines = append(lines, withSource(what+id, n.failed.Error(), remark))
 	}
 	for _, id := range c.broken {
 		if h := e.heads[id]; h != nil && !h.healthy() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -24,24 +23,6 @@ type rejected struct {
 	// running is set while the trial has no verdict yet; Rejection is nil.
 	running bool
 }
-
-// rejectedError is why a node does not run the version that its catalog has, or
-// runs it although it failed its trial.
-type rejectedError struct {
-	runs string // a clause that says what runs
-	err  error
-}
-
-func (r *rejectedError) Error() string {
-	first, rest, more := strings.Cut(r.err.Error(), "\n")
-	first += "; " + r.runs
-	if more {
-		first += "\n" + rest
-	}
-	return first
-}
-
-func (r *rejectedError) Unwrap() error { return r.err }
 
 // choose returns a plan without mistakes in which versions that fail their
 // trial are replaced by those that run, or that passed last.
@@ -184,6 +165,9 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 		if err := guard(func() error { t.rejection = w.reg.Trial(ctx, c); return nil }); err != nil {
 			t.rejection = &component.Rejection{Err: err}
 		}
+		if r := t.rejection; r != nil && r.Step == "" {
+			r.Step = component.StepTest
+		}
 	})
 	return t
 }
@@ -239,36 +223,32 @@ func (r *rejected) replace(w *wanted, running *node) {
 		}
 		return
 	}
-	err := &rejectedError{err: r.Err}
+	err := newRefused(running, w.reg.Version, r.Step, r.Err)
 	w.err = err
-	at := r.Passed.UTC().Format("2006-01-02 15:04:05 MST")
-	last := r.LastGood != nil
 	switch {
 	case gen != nil && gen.reg.Version == w.reg.Version:
-		err.runs = "this version runs although it fails its tests"
-		before, ok := errors.AsType[*rejectedError](running.failed)
+		before, ok := errors.AsType[*refusedError](running.failed)
 		switch {
-		case ok && before.err.Error() == r.Err.Error():
-			err.runs = before.runs
-		case !last:
-			err.runs += ", because no version has passed them yet"
+		case ok && before.version == err.version && before.step == err.step:
+			err.note = before.note
+		case r.LastGood == nil:
+			err.note = ", because no version has passed"
 		}
 	case gen != nil && r.unfit != nil:
-		err.runs = "the version that ran before keeps running with its old arguments"
+		err.note = " with its old arguments"
 		w.err, w.mistake = nil, err
 	case gen != nil:
-		err.runs = "the version that ran before keeps running"
-		if last && gen.reg.Version == r.LastGood.Version {
-			err.runs = "the version that passed its tests on " + at + " runs instead"
-		}
 		w.reg = gen.reg
-	case last && r.unfit == nil:
-		err.runs = "the version that passed its tests on " + at + " runs instead"
+	case r.LastGood != nil && r.unfit == nil:
+		err.running = r.LastGood.Version
 		w.reg = *r.LastGood
-	case last:
-		err.runs = fmt.Sprintf("this version runs although it fails its tests, because the one that passed them on %s does not fit the config (%s)", at, oneLine(r.unfit))
+	case r.LastGood != nil:
+		err.running = w.reg.Version
+		err.note = fmt.Sprintf(", because version %s, which passed on %s, does not fit the config (%s)",
+			component.ShortVersion(r.LastGood.Version), r.Passed.UTC().Format("2006-01-02 15:04:05 MST"), oneLine(r.unfit))
 	default:
-		err.runs = "this version runs although it fails its tests, because no version has passed them yet"
+		err.running = w.reg.Version
+		err.note = ", because no version has passed"
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func triedVersions(l *harness) *tried {
 
 var errTrial = errors.New("a_test:2: test \"marks\" failed")
 
-const passedInstead = `a_test:2: test "marks" failed; the version that passed its tests on 2026-01-02 03:04:05 UTC runs instead`
+const passedInstead = `running version 1; 2 refused by test: a_test:2: test "marks" failed`
 
 // A version that fails its trial at the start is replaced by the last one that
 // passed, until a version passes again.
@@ -75,7 +76,7 @@ func TestTrialAtStart(t *testing.T) {
 		l.start(`test.sink "a" { }`)
 		v.wantRuns(t, "1")
 		l.wantHealth("test.sink.a", component.Unhealthy, passedInstead)
-		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot accept the new version of test.sink.a: " + passedInstead)
+		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot reload test.sink.a: " + passedInstead)
 
 		// Nothing is said again while nothing changes, and a config change reaches
 		// the version that runs.
@@ -115,7 +116,7 @@ func TestTrialWithoutLastGood(t *testing.T) {
 	bubble(t, func(l *harness) {
 		v := triedVersions(l)
 		v.save(v.version("1", errTrial))
-		const want = `a_test:2: test "marks" failed; this version runs although it fails its tests, because no version has passed them yet`
+		const want = `running version 1 although it was refused by test, because no version has passed: a_test:2: test "marks" failed`
 		l.start(`test.sink "a" { }`)
 		v.wantRuns(t, "1")
 		l.wantHealth("test.sink.a", component.Unhealthy, want)
@@ -132,7 +133,7 @@ func TestTrialWithoutLastGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.wantRuns(t, "1")
-		l.wantHealth("test.sink.a", component.Unhealthy, `a_test:2: test "marks" failed; the version that ran before keeps running`)
+		l.wantHealth("test.sink.a", component.Unhealthy, `running version 1; 2 refused by test: a_test:2: test "marks" failed`)
 
 		v.save(v.version("3", nil))
 		if err := l.changed(); err != nil {
@@ -156,7 +157,7 @@ func TestTrialOtherArguments(t *testing.T) {
 		v.wantRuns(t, "2")
 		l.wantHealth("test.sink.a", component.Unhealthy, `does not fit the config (`)
 		l.wantHealth("test.sink.a", component.Unhealthy, `c.alloy:2:3: `)
-		l.wantHealth("test.sink.a", component.Unhealthy, `a_test:2: test "marks" failed; this version runs although it fails its tests, because the one that passed them on 2026-01-02 03:04:05 UTC does not fit`)
+		l.wantHealth("test.sink.a", component.Unhealthy, `running version 2 although it was refused by test, because version 1, which passed on 2026-01-02 03:04:05 UTC, does not fit`)
 		before := l.info("test.sink.a").Health.Message
 		if err := l.changed(); err != nil {
 			t.Fatal(err)
@@ -187,7 +188,7 @@ func TestTrialOfReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.wantRuns(t, "1")
-		l.wantHealth("test.sink.a", component.Unhealthy, "failed; the version that ran before keeps running with its old arguments")
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 1 with its old arguments; 2 refused by test: ")
 		if a, _ := l.fake("test.sink.a").get(); a.Value != "old" {
 			t.Errorf("the version that runs has value %q, want old", a.Value)
 		}
@@ -276,7 +277,7 @@ func TestSlowTrial(t *testing.T) {
 					t.Errorf("the new node runs version %s, want 2", got)
 				}
 				if verdict != nil {
-					l.wantHealth("test.sink.a", component.Unhealthy, "the version that ran before keeps running")
+					l.wantHealth("test.sink.a", component.Unhealthy, "running version 1; 2 refused by test: ")
 				}
 			})
 		})
@@ -339,5 +340,27 @@ func TestTrialPanics(t *testing.T) {
 		l.start(`test.sink "a" { }`)
 		v.wantRuns(t, "1")
 		l.wantHealth("test.sink.a", component.Unhealthy, "panicked: oh no")
+	})
+}
+
+// A new version that cannot be built is refused as well, and counted by step.
+func TestBuildRefused(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1111111aaaaa", nil))
+		l.start(`test.sink "a" { }`)
+		l.mu.Lock()
+		l.onBuild = func(string, *arguments, component.Options) error { return errors.New("cannot open it") }
+		l.mu.Unlock()
+		v.save(v.version("2222222bbbbb", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		const want = "running version 1111111; 2222222 refused by build: cannot open it"
+		l.wantHealth("test.sink.a", component.Unhealthy, want)
+		l.wantSaid("started c.alloy (… ms), 1 node\ncannot reload test.sink.a: " + want)
+		if got, want := gather(t, l.registry), `weir_engine_reload_refusals_total{step="build"} 1`; !strings.Contains(got, want) {
+			t.Errorf("the metrics do not have %s", want)
+		}
 	})
 }

@@ -128,7 +128,8 @@ func diagnostics(ds config.Diagnostics) string {
 //
 //	config    is written and, first, run, later reloaded
 //	catalog   changes the catalog, as a save of scripts does, a line each:
-//	          "version NAME V", "break NAME MESSAGE", "remove NAME", "accept NAME SIGNALS"
+//	          "version NAME V", "break NAME MESSAGE", "break NAME@V MESSAGE", "remove NAME",
+//	          "accept NAME SIGNALS"
 //	file X    is written and the engine told; "remove" removes it
 //	first X   is written before the start
 //	refused   what the last change was refused with
@@ -253,7 +254,8 @@ func (l *harness) saved(line string) {
 		r.Accepts, r.Version = map[string]batchSignals{"metrics": metricsSignal, "logs": logsSignal}[value], "accepts "+value
 		l.catalog.add(r)
 	case "break":
-		l.catalog.add(component.Registration{Name: name, Err: errors.New(strings.ReplaceAll(value, `\n`, "\n"))})
+		name, version, _ := strings.Cut(name, "@")
+		l.catalog.add(component.Registration{Name: name, Version: version, Err: errors.New(strings.ReplaceAll(value, `\n`, "\n"))})
 	case "remove":
 		l.catalog.remove(name)
 	default:

@@ -151,7 +151,8 @@ type Registration struct {
 	// The engine asks the catalog again when one of them changes.
 	Sources []string
 	// Err says why there is no component although the name is known: a script
-	// that does not compile. Nothing but Name and Sources is set then.
+	// that does not compile. Nothing but Name, Sources and, if its content was read,
+	// Version is set then.
 	Err error
 
 	// Accepts are the signals its receiver takes. With 0 it has no receiver;
@@ -221,18 +222,25 @@ type Trial struct {
 	Begin func(step string)
 }
 
-// The steps of a trial.
+// The steps in which a version can be refused. Those of a trial are StepTest,
+// StepShadow and StepCanary.
 const (
-	StepTest   = "test"
-	StepShadow = "shadow"
-	StepCanary = "canary"
+	StepCompile = "compile" // Registration.Err
+	StepCheck   = "check"   // its arguments do not fit the config
+	StepTest    = "test"
+	StepShadow  = "shadow"
+	StepCanary  = "canary"
+	StepBuild   = "build"
 )
+
+// ShortVersion returns a version as people see it: its first 7 characters.
+func ShortVersion(version string) string { return version[:min(7, len(version))] }
 
 // Rejection says that a version of a component failed its trial. The engine
 // keeps the version that runs, or starts LastGood. Without either, it starts the
 // rejected version. It reports Err in all cases.
 type Rejection struct {
-	// Step is the step that the version failed in.
+	// Step is the step that the version failed in; "" is StepTest.
 	Step string
 	Err  error
 	// LastGood is the newest version that passed its trial; nil when none has.

@@ -221,7 +221,7 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	}
 	fail := func(err error) (component.Registration, *entry) {
 		nameScript(err, name)
-		reg.Sources, reg.Err = deps.sources(), err
+		reg = component.Registration{Name: name, Version: deps.version(), Sources: deps.sources(), Err: err}
 		return reg, nil
 	}
 	from := fs.user
@@ -433,8 +433,11 @@ func (d *dependencies) hashPart(name, text string) {
 	d.hashed = append(d.hashed, hashedPart{name, text})
 }
 
-// version is the ID of what was hashed.
+// version is the ID of what was hashed; "" if nothing was.
 func (d *dependencies) version() string {
+	if len(d.hashed) == 0 {
+		return ""
+	}
 	h := sha256.New()
 	for _, p := range d.hashed {
 		fmt.Fprintf(h, "%d %s %d %s\n", len(p.name), p.name, len(p.text), p.text)

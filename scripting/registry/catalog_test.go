@@ -379,3 +379,19 @@ func TestNamespace(t *testing.T) {
 		}
 	}
 }
+
+// A script that does not compile has the version of its content, which a refusal
+// names.
+func TestVersionOfBrokenScript(t *testing.T) {
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", "local x = = 1")
+	c := f.Catalog(nil)
+	first := registrytest.Lookup(t, c, "a.b")
+	if first.Err == nil || first.Version == "" {
+		t.Errorf("got version %q and error %v", first.Version, first.Err)
+	}
+	c.Refresh([]string{f.Write("a/b.lua", "local x = = 2")})
+	if second := registrytest.Lookup(t, c, "a.b"); second.Version == first.Version {
+		t.Errorf("another content has the same version %s", second.Version)
+	}
+}
