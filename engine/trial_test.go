@@ -364,3 +364,58 @@ func TestBuildRefused(t *testing.T) {
 		}
 	})
 }
+
+// A trial that takes long goes on while other changes are made, is begun once, knows
+// the component that runs, and ends when its version is no longer wanted.
+func TestLongTrial(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1", nil))
+		const config = "test.sink \"a\" { }\ntest.uvalue \"other\" {\n  value = %q\n}\n"
+		l.start(fmt.Sprintf(config, "1"))
+
+		var begun atomic.Int32
+		var running atomic.Value
+		ended := make(chan error, 1)
+		second := v.version("2", nil)
+		second.Trial = func(ctx context.Context, c component.Trial) *component.Rejection {
+			begun.Add(1)
+			running.Store(c)
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return &component.Rejection{Err: ctx.Err()}
+		}
+		v.save(second)
+		go func() { _ = l.e.FilesChanged(context.Background(), []string{"x.lua"}) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		for i := range 3 {
+			l.write(fmt.Sprintf(config, fmt.Sprint(i)))
+			go func() { _ = l.e.Reload(context.Background()) }()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if a, _ := l.fake("test.uvalue.other").get(); a.Value != fmt.Sprint(i) {
+				t.Errorf("the other node has value %q, want %d", a.Value, i)
+			}
+		}
+		if n := begun.Load(); n != 1 {
+			t.Errorf("the trial was begun %d times, want once", n)
+		}
+		c, _ := running.Load().(component.Trial)
+		if current, _ := l.e.GetComponent("test.sink.a"); c.Node != "test.sink.a" || c.Running == nil || c.Running != current {
+			t.Errorf("got a trial for %+v, want one for test.sink.a and its component", c)
+		}
+		v.wantRuns(t, "1")
+
+		v.save(v.version("3", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the trial ended with %v", err)
+		}
+		synctest.Wait()
+		v.wantRuns(t, "3")
+		l.wantHealth("test.sink.a", component.Healthy, "")
+	})
+}
