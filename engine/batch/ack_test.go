@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// counted returns an Ack and how often it was done.
+// counted returns an Ack and the number of times that it was done.
 func counted() (*batch.Ack, *atomic.Int32) {
 	n := new(atomic.Int32)
 	return batch.NewAck(func() { n.Add(1) }), n
@@ -36,7 +36,7 @@ func TestAck(t *testing.T) {
 	h2.Release()
 	f("with all released", n, 1)
 
-	// What was kept of one batch went with the next one.
+	// Rows kept from one batch are sent with the next batch.
 	first, firstDone := counted()
 	h = first.Hold(nil)
 	first.Accepted()
@@ -76,7 +76,7 @@ func TestAckFlush(t *testing.T) {
 	}
 }
 
-// TestAckSideBySide: branches hold and release at once.
+// TestAckSideBySide: branches hold and release concurrently.
 func TestAckSideBySide(t *testing.T) {
 	for range 200 {
 		r, n := counted()
@@ -94,7 +94,7 @@ func TestAckSideBySide(t *testing.T) {
 	}
 }
 
-// TestAckTravels: whatever is made of a batch has its Ack.
+// TestAckTravels: every batch derived from a batch has its Ack.
 func TestAckTravels(t *testing.T) {
 	b := newRandom(3).logs(6)
 	b.Ack = batch.NewAck(nil)

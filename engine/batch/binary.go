@@ -7,24 +7,26 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// The binary form is what queues on disk hold: everything but the Origin, and
-// which of two equal series was which handle, at a fraction of what the text
-// form takes to write and to read. Numbers are varints, signed ones in zigzag;
-// floats are their bits, little endian; strings have their length before them.
+// Queues on disk store batches in binary form. It contains everything except
+// the Origin, and does not record which of several equal series had which
+// handle. Writing and reading it costs a fraction of the text form. Numbers are
+// varints, signed numbers are in zigzag encoding, floats are stored as bits in
+// little endian, and strings are preceded by their length.
 //
 //	metrics: version rows row* histogram-cells exemplar-cells start-cells
-//	  row:   metadata (0: none, k: the k-th of the batch, one more than there are:
-//	         a new one, which follows) size wire time-delta value
-//	  cells: how many, then each with the distance of its row to that before
+//	  row:   metadata (0: none; k: the k-th of the batch; the number of known
+//	         ones plus 1: a new one, which follows) size wire time-delta value
+//	  cells: their number, then each with the distance from the row of the
+//	         previous cell to its own
 //	logs:    version rows row*
 //	  row:   stream (as metadata above, without 0) time-delta
-//	         metadata (0: none, 1: that of the row before, n+2: n labels) line
+//	         metadata (0: none, 1: that of the previous row, n+2: n labels) line
 const binaryVersion = 1
 
 // AppendBinary appends b in binary form to dst. ParseBinary reads it back.
 func AppendBinary(dst []byte, b *Metrics) []byte {
 	dst = binary.AppendUvarint(append(dst, binaryVersion), uint64(b.Len()))
-	var last *Metadata // most rows are of the family of the row before
+	var last *Metadata // most rows have the family of the previous row
 	lastRef, refs, t := uint64(0), map[*Metadata]uint64(nil), int64(0)
 	for i, s := range b.Series {
 		m := s.Meta()
@@ -125,7 +127,7 @@ func appendBits(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
-// appendBinaryLabels appends how many labels there are and more, and the labels.
+// appendBinaryLabels appends the number of labels plus more, and the labels.
 func appendBinaryLabels(dst []byte, ls []Label, more int) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ls)+more))
 	for _, l := range ls {
@@ -135,8 +137,8 @@ func appendBinaryLabels(dst []byte, ls []Label, more int) []byte {
 }
 
 // appendBinaryHistogram appends whether counts are floats, the counter reset
-// hint, schema, zero threshold, sum, custom values, count and zero count, and of
-// either side the spans and the buckets.
+// hint, schema, zero threshold, sum, custom values, count and zero count. Then
+// it appends the spans and the buckets of each side.
 func appendBinaryHistogram(dst []byte, h *Histogram) []byte {
 	if i := h.Int; i != nil {
 		dst = append(dst, 0, byte(i.CounterResetHint))

@@ -11,18 +11,19 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// BinaryOptions say what the binary form leaves open.
+// BinaryOptions supply the data that the binary form does not contain.
 type BinaryOptions struct {
-	// Source becomes the batch's.
+	// Source is the Source of the batch.
 	Source uint64
-	// Handles has the handles. A series that is known gets the metadata that it
-	// has here.
+	// Handles is the source of the handles. If a known series has metadata in
+	// data, its handle gets this metadata.
 	Handles *Interner
-	Now     time.Time // of the Interner's clock
+	Now     time.Time // the time for the Interner
 }
 
-// ParseBinary reads what AppendBinary wrote. Whatever data is, memory is bounded
-// by a multiple of its size; data that is not of the form is an error.
+// ParseBinary reads the output of AppendBinary. For any data, the memory used
+// is bounded by a multiple of its size. Data that is not in binary form is an
+// error.
 func ParseBinary(data []byte, o BinaryOptions) (*Metrics, error) {
 	p := binaryParser{rest: string(data), o: o}
 	rows := p.rows(11)
@@ -57,7 +58,7 @@ func ParseBinary(data []byte, o BinaryOptions) (*Metrics, error) {
 	return b, p.end()
 }
 
-// ParseLogsBinary is ParseBinary for what AppendLogsBinary wrote.
+// ParseLogsBinary is like ParseBinary, for the output of AppendLogsBinary.
 func ParseLogsBinary(data []byte, o BinaryOptions) (*Logs, error) {
 	p := binaryParser{rest: string(data), o: o}
 	rows := p.rows(4)
@@ -96,15 +97,15 @@ func ParseLogsBinary(data []byte, o BinaryOptions) (*Logs, error) {
 	return b, p.end()
 }
 
-// errBinary is what is wrong with all that is not of the form.
+// errBinary is the error for all data that is not in binary form.
 var errBinary = errors.New("cannot read a batch: it is not in binary form")
 
-// binaryParser reads until something is wrong, and nothing but zeros from then on.
+// binaryParser reads until the first error. After it, it returns only zeros.
 type binaryParser struct {
 	rest string
 	o    BinaryOptions
 	bad  bool
-	err  error // a better one than errBinary
+	err  error // an error that says more than errBinary
 }
 
 func (p *binaryParser) fail() { p.bad, p.rest = true, "" }
@@ -116,7 +117,7 @@ func (p *binaryParser) end() error {
 	return p.err
 }
 
-// rows reads the version and how many rows follow, each of at least so many
+// rows reads the version and the number of rows. Each row has at least size
 // bytes.
 func (p *binaryParser) rows(size int) int {
 	if v := p.byte(); v != binaryVersion && !p.bad {
@@ -126,7 +127,7 @@ func (p *binaryParser) rows(size int) int {
 	return p.count(size)
 }
 
-// count reads a number of things, each of at least so many bytes.
+// count reads the number of elements. Each element has at least size bytes.
 func (p *binaryParser) count(size int) int {
 	n := p.uvarint()
 	if n > uint64(len(p.rest)/size) {
@@ -191,8 +192,8 @@ func (p *binaryParser) str() (s string) {
 	return s
 }
 
-// series reads a wire and returns its handle. What is not known is looked at
-// before it becomes one.
+// series reads a wire and returns its handle. An unknown wire is validated
+// before it gets a handle.
 func (p *binaryParser) series() *Series {
 	wire := p.str()
 	var room [512]byte
@@ -236,7 +237,7 @@ func (p *binaryParser) labels(n uint64) (ls []Label) {
 	return ls
 }
 
-// cells reads cells, each of at least so many bytes behind its row.
+// cells reads cells. Each has at least size bytes after its row number.
 func (p *binaryParser) cells(rows, size int, read func(row int)) {
 	row := uint64(0)
 	for range p.count(1 + size) {
@@ -304,8 +305,8 @@ func (p *binaryParser) shape(schema *int32, zero, sum *float64, custom *[]float6
 	*custom = counts(p, 8, p.bits)
 }
 
-// buckets reads one side of a histogram. As many buckets as its spans say is not
-// ours to ask for: what was accepted is not refused here.
+// buckets reads one side of a histogram. It does not check that there are as
+// many buckets as the spans require, because the batch was accepted before.
 func buckets[N any](p *binaryParser, size int, one func() N) (spans []histogram.Span, ns []N) {
 	for range p.count(2) {
 		offset, length := p.int32(), p.uvarint()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// metricsAndBack writes a batch and reads it again.
+// metricsAndBack encodes a batch and decodes it again.
 func metricsAndBack(want *batch.Metrics) ([]byte, *batch.Metrics, error) {
 	data := batch.AppendBinary(nil, want)
 	got, err := batch.ParseBinary(data, batch.BinaryOptions{Source: want.Source, Handles: batch.NewInterner(0), Now: epoch})
@@ -21,7 +21,7 @@ func metricsAndBack(want *batch.Metrics) ([]byte, *batch.Metrics, error) {
 func TestBinaryRoundTripsEverything(t *testing.T) {
 	for seed := range uint64(3000) {
 		want := newRandom(seed).metrics(int(seed % 12))
-		one := map[string]*batch.Series{} // equal labels get one handle, hence one metadata
+		one := map[string]*batch.Series{} // equal labels get one handle, and therefore one metadata
 		for i, s := range want.Series {
 			if first := one[s.String()]; first != nil {
 				want.Series[i] = first
@@ -57,8 +57,8 @@ func TestLogsBinaryRoundTripsEverything(t *testing.T) {
 	}
 }
 
-// A known series takes the metadata of the batch that was read last, and keeps
-// what it has when that has none.
+// A known series gets the metadata of the batch that was read last. If that
+// batch has none, the series keeps its metadata.
 func TestBinaryMetadata(t *testing.T) {
 	o := batch.BinaryOptions{Handles: batch.NewInterner(0), Now: epoch}
 	f := func(meta, want *batch.Metadata) {
@@ -84,8 +84,8 @@ func TestBinaryMetadata(t *testing.T) {
 	f(counter, counter)
 }
 
-// Every cut and every changed byte is either an error or another batch, never a
-// panic; and another version says so.
+// Every truncation and every changed byte gives an error or another batch,
+// never a panic. An unknown version gives a clear error.
 func TestBinaryIsNotTrusted(t *testing.T) {
 	o := batch.BinaryOptions{Handles: batch.NewInterner(0), Now: epoch}
 	metrics := batch.AppendBinary(nil, newRandom(7).metrics(9))
@@ -143,8 +143,8 @@ func FuzzBinary(f *testing.F) {
 	})
 }
 
-// What a hostile target sends may be no histogram that anybody can read. It was
-// accepted, so it comes back as it was.
+// A hostile target may send a histogram with inconsistent buckets. It was
+// accepted, so it must be decoded unchanged.
 func TestBinaryKeepsHistogramsThatDoNotAddUp(t *testing.T) {
 	f := func(h batch.Histogram) {
 		t.Helper()

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Builder edits a set of labels. The zero value is an empty set. It is scratch
-// memory: keep one and Reset it. Not safe for concurrent use.
+// Builder edits a set of labels. The zero value is an empty set. Reuse a
+// Builder with Reset to save allocations. It is not safe for concurrent use.
 type Builder struct{ labels []Label }
 
-// Reset starts from the labels of s, or from none when s is nil.
+// Reset replaces the set with the labels of s, or with an empty set if s is
+// nil.
 func (b *Builder) Reset(s *Series) {
 	clear(b.labels)
 	b.labels = b.labels[:0]
@@ -18,7 +19,7 @@ func (b *Builder) Reset(s *Series) {
 	}
 }
 
-// Get returns a label's value, "" when it is missing.
+// Get returns a label's value, or "" if the label is missing.
 func (b *Builder) Get(name string) string {
 	if i, ok := b.find(name); ok {
 		return b.labels[i].Value
@@ -40,9 +41,10 @@ func (b *Builder) Set(name, value string) {
 	}
 }
 
-// SetAll makes ls, in any order, the set: of a name that appears twice the last one
-// counts, and labels without a value are left out. That takes less than Set for each,
-// which moves those behind it. It keeps nothing of ls but the strings.
+// SetAll replaces the set with ls, which may be in any order. If a name occurs
+// twice, the last value wins. Labels without a value are removed. It is faster
+// than calling Set for each label, because Set moves the labels behind it. It
+// retains the strings of ls, but not the slice.
 func (b *Builder) SetAll(ls []Label) {
 	b.Reset(nil)
 	b.labels = append(b.labels, ls...)
@@ -57,16 +59,17 @@ func (b *Builder) SetAll(ls []Label) {
 	b.labels = kept
 }
 
-// Keep removes the labels that keep does not report.
+// Keep removes the labels for which keep returns false.
 func (b *Builder) Keep(keep func(Label) bool) {
 	b.labels = slices.DeleteFunc(b.labels, func(l Label) bool { return !keep(l) })
 }
 
-// Labels returns the set, sorted by name. It is valid until the next call.
+// Labels returns the set, sorted by name. It is valid until the next call of
+// any method.
 func (b *Builder) Labels() []Label { return b.labels }
 
-// Series returns source itself when the labels are its own, and a handle
-// derived from it otherwise; without a source, a new handle.
+// Series returns source itself if it has the same labels. Otherwise it returns
+// a new handle, which is derived from source if source is not nil.
 func (b *Builder) Series(source *Series) *Series {
 	if source == nil {
 		return NewSeries(b.labels)
@@ -77,7 +80,7 @@ func (b *Builder) Series(source *Series) *Series {
 	return source.Derive(b.labels)
 }
 
-// Matches reports whether the labels are exactly those of s.
+// Matches reports whether the set equals the labels of s.
 func (b *Builder) Matches(s *Series) bool {
 	rest := b.labels
 	for n, v := range s.Labels() {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// SetAll and Keep are Set for each label.
+// SetAll and Keep give the same result as Set for each label.
 func TestBuilderAll(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(3, 4))}
 	for range 1000 {

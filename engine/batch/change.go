@@ -1,16 +1,16 @@
 package batch
 
-// Change is what becomes of the rows of a batch by their series alone: some
-// have other series, some are dropped. It is immutable.
+// Change replaces the series of some rows of a batch and drops other rows,
+// based on the series of each row alone. It is immutable.
 type Change struct {
-	rows   Rows      // that are left
-	series []*Series // theirs
-	from   int       // how many rows there were
-	same   bool      // the series of all rows are what they were
+	rows   Rows      // the remaining rows
+	series []*Series // the new series of the remaining rows
+	from   int       // the original number of rows
+	same   bool      // whether all remaining rows keep their series
 }
 
-// NewChange returns the Change of a column to what becomes of each of its
-// series; nil is dropped. It takes ownership of become.
+// NewChange returns the Change that replaces each series of column with the
+// series in become; nil drops the row. It takes ownership of become.
 func NewChange(column, become []*Series) *Change {
 	c := &Change{from: len(column), same: true}
 	left := become[:0]
@@ -30,7 +30,7 @@ func NewChange(column, become []*Series) *Change {
 	return c
 }
 
-// NewSelection returns the Change of a column that leaves those rows.
+// NewSelection returns the Change that keeps only the given rows of column.
 func NewSelection(column []*Series, rows *Rows) *Change {
 	if rows.n == len(column) {
 		return &Change{from: len(column), same: true}
@@ -38,9 +38,9 @@ func NewSelection(column []*Series, rows *Rows) *Change {
 	return &Change{rows: rows.Clone(), series: pick(rows, column), from: len(column)}
 }
 
-// Apply returns b with the change of its column: b itself when nothing changes;
-// else the columns that did not change are shared. The series of the result are
-// the same slice each time. The result may be empty.
+// Apply returns b with its rows changed. It returns b itself if nothing
+// changes; otherwise, the result shares the columns that did not change. All
+// results share one slice of series. The result may be empty.
 func (c *Change) Apply(b *Metrics) *Metrics {
 	switch {
 	case c.same:
@@ -53,7 +53,7 @@ func (c *Change) Apply(b *Metrics) *Metrics {
 	return &out
 }
 
-// ApplyLogs is Apply for a batch of log lines.
+// ApplyLogs is like Apply, for a batch of log lines.
 func (c *Change) ApplyLogs(b *Logs) *Logs {
 	switch {
 	case c.same:
@@ -66,7 +66,7 @@ func (c *Change) ApplyLogs(b *Logs) *Logs {
 	return &out
 }
 
-// Dropped returns how many rows are dropped.
+// Dropped returns the number of dropped rows.
 func (c *Change) Dropped() int {
 	if c.same {
 		return 0

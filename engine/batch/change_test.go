@@ -43,7 +43,7 @@ func TestRowRuns(t *testing.T) {
 	}
 }
 
-// TestChange compares with what a change means row by row.
+// TestChange compares the result with a row-by-row implementation.
 func TestChange(t *testing.T) {
 	r := newRandom(6)
 	changed, dropped, whole := 0, 0, 0
@@ -51,7 +51,7 @@ func TestChange(t *testing.T) {
 		in := r.metrics(r.IntN(12))
 		become := make([]*batch.Series, in.Len())
 		var rows []int
-		mode := r.IntN(4) // of 0 nothing becomes another, of 1 nothing is dropped
+		mode := r.IntN(4) // 0 replaces no series, 1 drops no rows
 		same := true
 		for i, s := range in.Series {
 			become[i] = s
@@ -111,7 +111,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// dump is everything in a batch, in words.
+// dump describes everything in a batch.
 func dump(b *batch.Metrics) []string {
 	var out []string
 	for i, s := range b.Series {
@@ -150,15 +150,15 @@ func TestColumnMemo(t *testing.T) {
 	f(of(1, a), "")
 	put(of(1, a), "a")
 	f(of(1, a), "a")
-	f(of(1, append([]*batch.Series(nil), a...)), "") // equal, but another column
+	f(of(1, append([]*batch.Series(nil), a...)), "") // equal series, but in another slice
 	f(of(1, a[:1]), "")
 	f(of(2, a), "")
 	f(of(1, a).Along(7), "")
-	put(of(1, b), "b") // the Origin's last one only
+	put(of(1, b), "b") // only the last column of the Origin
 	f(of(1, a), "")
 	f(of(1, b), "b")
 
-	// What no batch asks for goes.
+	// A column that no batch uses is removed.
 	put(of(2, a), "2a")
 	for range 3 {
 		m.Sweep()
@@ -166,14 +166,14 @@ func TestColumnMemo(t *testing.T) {
 	}
 	f(of(2, a), "")
 
-	// Nor does it outlive its series.
+	// A column whose series are released is removed.
 	put(of(2, a), "2a")
 	a[1].Release()
 	m.Sweep()
 	f(of(2, a), "")
 	f(of(1, b), "b")
 
-	// What was being made when all was revoked is not kept.
+	// A value that was computed before Revoke is not kept.
 	last := of(2, b)
 	_, at, _ := m.Get(last.Origin(), last.Series)
 	m.Revoke()

@@ -5,32 +5,33 @@ import (
 	"unsafe"
 )
 
-// ColumnMemo remembers a V for the column of series that each Origin sent last.
+// ColumnMemo caches a V for the last column of series of each Origin.
 //
-// A source whose series are the same in batch after batch sends the same slice
-// of handles, and since nobody writes to it, the address says that nothing
-// changed. So what was derived from all its series at once is found by one
-// look-up a batch, where a Memo reads a slot a sample; and who derives a column
-// sends the same slice again as well, so that the next in line profits alike.
-// It is worth its while beside a Memo only: a column that changes in one row is
-// another column.
+// A source whose series do not change sends the same slice of handles in every
+// batch. The slice is never modified, so its address identifies the column. A
+// value derived from all series of a batch is therefore found with one look-up
+// per batch, whereas a Memo needs one per sample. A component that derives a
+// column also sends the same slice again, so the next component benefits in the
+// same way. Use a ColumnMemo only in addition to a Memo: a column that differs
+// in one row is a different column.
 //
-// The zero value is empty and ready. All methods are safe for concurrent use.
+// The zero value is empty and ready to use. All methods are safe for concurrent
+// use.
 type ColumnMemo[V any] struct {
 	mu      sync.Mutex
 	last    map[Origin]*columnEntry[V]
 	sweeps  uint64
-	revoked uint64 // how often all was forgotten
+	revoked uint64 // the number of calls of Revoke
 }
 
 type columnEntry[V any] struct {
-	column []*Series // kept, so that no other can have its address
+	column []*Series // kept alive, so that no other column gets its address
 	v      V
-	used   uint64 // the sweeps before
+	used   uint64 // the sweep counter at the last use
 }
 
-// Get returns what was put for a column, if that is the one its Origin sent
-// last. at is for Put, when what was not found was made.
+// Get returns the value that was stored for column, if column is the last
+// column of its Origin. If there is none, pass at to Put with the new value.
 func (m *ColumnMemo[V]) Get(of Origin, column []*Series) (v V, at uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,9 +43,10 @@ func (m *ColumnMemo[V]) Get(of Origin, column []*Series) (v V, at uint64, ok boo
 	return e.v, m.revoked, true
 }
 
-// Put remembers v for a column, and forgets the column before it. at is from the
-// Get before v was made: a Revoke since then is one of v too. It does nothing
-// for a pushed batch, whose like may never come again.
+// Put stores v for column and replaces the previous column of the Origin. at is
+// the result of the Get that preceded the computation of v: if Revoke was
+// called since, v is not stored. Put does nothing for a pushed batch, because
+// its column may never come again.
 func (m *ColumnMemo[V]) Put(of Origin, column []*Series, v V, at uint64) {
 	if of.Source&pushed != 0 || len(column) == 0 {
 		return
@@ -60,8 +62,8 @@ func (m *ColumnMemo[V]) Put(of Origin, column []*Series, v V, at uint64) {
 	m.last[of] = &columnEntry[V]{column: column, v: v, used: m.sweeps}
 }
 
-// Sweep forgets the columns with released series, and those that were asked for
-// neither since the Sweep before nor between that and the one before it.
+// Sweep removes columns with released series, and columns that were not used
+// since the last but one Sweep.
 func (m *ColumnMemo[V]) Sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +75,8 @@ func (m *ColumnMemo[V]) Sweep() {
 	}
 }
 
-// Revoke forgets everything, and what is being made: handles in it were given
-// back while their source lives.
+// Revoke removes all values, including values that are being computed, because
+// handles in them are released while their source still lives.
 func (m *ColumnMemo[V]) Revoke() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,6 @@
 package batch
 
-// Longest returns how many handles a look-up compares at most.
+// Longest returns the largest number of handles that a look-up compares.
 func (in *Interner) Longest() (n int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

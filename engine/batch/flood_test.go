@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch/batchtest"
 )
 
-// Labels that have one hash in every process that knows no secret must not share a
-// slot: n of them would cost n² comparisons.
+// Labels that collide under every unseeded hash must not share a slot: n of
+// them would cost n² comparisons.
 func TestFlood(t *testing.T) {
 	const n = 5000
 	in := batch.NewInterner(0)

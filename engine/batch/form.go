@@ -5,26 +5,28 @@ import (
 	"unsafe"
 )
 
-// form is the first byte of what a series has of labels:
+// form points to the first byte of the encoded labels of a series:
 //
 //	len(cuts) cuts len(own) own
 //
-// with varint lengths. own is a wire: all labels, or those that are not in the
-// series' Tags. cuts say how to bring both in order: pairs of varints, how many
-// bytes of own come next and how many labels of the Tags behind them; what is
-// left of own comes last. A form does not say which values the Tags have, so
-// series of many targets can have the same one. It is never written again.
+// with varint lengths. own is a wire. It contains all labels, or the labels
+// that are not in the series' Tags. cuts tell how to merge both in order. They
+// are pairs of varints: the number of bytes of own that come next, and the
+// number of labels of the Tags that follow them. The rest of own comes last. A
+// form does not contain the values of the Tags, so series of many targets can
+// share one. It is immutable.
 //
-// A pointer and no string, because there are millions of them.
+// It is a pointer and not a string to save memory, because there are millions
+// of them.
 type form byte
 
-// formOf returns the form that b is.
+// formOf returns the form whose bytes are b.
 func formOf(b []byte) *form { return (*form)(unsafe.SliceData(b)) }
 
-// noLabels is the form of all series without any.
+// noLabels is the form of all series without labels.
 var noLabels = formOf([]byte{0, 0})
 
-// parts returns the two parts of a form.
+// parts returns the two parts of a form: cuts and own.
 func (f *form) parts() (cuts, own string) {
 	p := unsafe.Pointer(f)
 	n, w := int(*f), 1
@@ -38,7 +40,7 @@ func (f *form) parts() (cuts, own string) {
 	if n, w = int(*(*byte)(p)), 1; n >= 0x80 {
 		n, w = varintAt(p)
 	}
-	if n > 0 { // otherwise p+w is beyond the form
+	if n > 0 { // otherwise p+w is behind the end of the form
 		own = unsafe.String((*byte)(unsafe.Add(p, w)), n)
 	}
 	return cuts, own
@@ -55,20 +57,19 @@ func varintAt(p unsafe.Pointer) (v, n int) {
 	}
 }
 
-// formSize is the length of a form.
+// formSize returns the length of a form.
 func formSize(cuts, own int) int {
 	return uvarintSize(cuts) + cuts + uvarintSize(own) + own
 }
 
-// appendFormHead appends a form without its own labels, of which there will be
-// own bytes.
+// appendFormHead appends a form up to its own labels, which are own bytes long.
 func appendFormHead(dst, cuts []byte, own int) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(cuts)))
 	dst = append(dst, cuts...)
 	return binary.AppendUvarint(dst, uint64(own))
 }
 
-// cutForm cuts the first form off several.
+// cutForm splits the first form off s.
 func cutForm(s string) (cuts, own, rest string) {
 	n, w := uvarint(s)
 	cuts, s = s[w:w+n], s[w+n:]
@@ -76,13 +77,14 @@ func cutForm(s string) (cuts, own, rest string) {
 	return cuts, s[w : w+n], s[w+n:]
 }
 
-// Tags are labels that many series have: those of a target. They are immutable.
+// Tags are the labels that many series share, such as the labels of a target.
+// They are immutable.
 type Tags struct {
 	wire string
-	ends []uint32 // of its labels
+	ends []uint32 // the end of each label
 }
 
-// NewTags returns Tags of the labels of a wire, which it copies.
+// NewTags returns Tags with the labels of a wire, which it copies.
 func NewTags(wire []byte) *Tags {
 	t := &Tags{wire: string(wire)}
 	for w := t.wire; len(w) > 0; {
@@ -95,8 +97,9 @@ func NewTags(wire []byte) *Tags {
 // Is reports whether the tags are the labels of a wire.
 func (t *Tags) Is(wire []byte) bool { return t.wire == string(wire) }
 
-// split appends to own the labels of a wire that are not in t, and to cuts where
-// t's belong. ok is false when the wire does not have all of t's.
+// split appends the labels of wire that are not in t to own, and the positions
+// of the labels of t to cuts. ok is false if wire does not contain all labels
+// of t.
 func (t *Tags) split(own, cuts, wire []byte) (_, _ []byte, ok bool) {
 	i, at, since := 0, 0, len(own)
 	for len(wire) > 0 {
@@ -122,11 +125,12 @@ func (t *Tags) split(own, cuts, wire []byte) (_, _ []byte, ok bool) {
 	return own, cuts, i == len(t.ends)
 }
 
-// pieces are the wire of a series, cut where its own labels and its Tags meet.
+// pieces iterates over the wire of a series, which alternates between its own
+// labels and its Tags.
 type pieces struct {
 	cuts, own string
 	tags      *Tags
-	i, at     int // labels of tags that were met, and their bytes
+	i, at     int // the number of tag labels returned so far, and their bytes
 }
 
 func (s *Series) pieces() pieces {
@@ -134,7 +138,7 @@ func (s *Series) pieces() pieces {
 	return pieces{cuts: cuts, own: own, tags: s.tags}
 }
 
-// size is how many bytes there are, before next is called.
+// size returns the total number of bytes. Call it before next.
 func (p *pieces) size() int {
 	if p.tags == nil {
 		return len(p.own)
@@ -142,7 +146,7 @@ func (p *pieces) size() int {
 	return len(p.own) + len(p.tags.wire)
 }
 
-// appendTo appends what is left.
+// appendTo appends the remaining pieces.
 func (p *pieces) appendTo(dst []byte) []byte {
 	at, own := 0, p.own
 	for cuts := p.cuts; len(cuts) > 0; {
@@ -163,7 +167,7 @@ func (p *pieces) appendTo(dst []byte) []byte {
 	return append(dst, own...)
 }
 
-// next returns the next labels of the series' own, and those of its Tags that
+// next returns the series' next own labels and the labels of its Tags that
 // follow them. Both are empty at the end.
 func (p *pieces) next() (own, tags string) {
 	if len(p.cuts) == 0 {

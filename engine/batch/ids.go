@@ -2,9 +2,10 @@ package batch
 
 import "sync"
 
-// ids is the process's one space of series IDs. It is a global because a Memo
-// of any component is indexed by the ID of a series of any source; two spaces
-// would give two live series one slot. It is touched once per new series.
+// ids allocates the IDs of all series in the process. It is global because a
+// Memo of any component is indexed by the IDs of series from any source. With
+// two allocators, two live series could share one slot. It is used once per new
+// series.
 var ids idSpace
 
 type idSpace struct {

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// Interner gives equal labels the same handle, for records whose labels are
-// not a function of a source's handle: pushed samples, emitted ones,
-// aggregates. A handle unused for the ttl is released and forgotten.
+// Interner returns the same handle for equal labels. It is for records whose
+// labels do not come from the handle of a source: pushed samples, emitted
+// samples, aggregates. A handle that is unused for the ttl is released and
+// removed.
 //
 // All methods are safe for concurrent use.
 type Interner struct {
 	ttl time.Duration
 
 	mu     sync.Mutex
-	series map[uint64][]interned // by label hash
+	series map[uint64][]interned // by hash of the labels
 	n      int
-	bytes  int // of the labels, as AppendWire appends them
+	bytes  int // of the labels in the encoding of AppendWire
 	swept  time.Time
 }
 
@@ -25,32 +26,32 @@ type interned struct {
 	used time.Time
 }
 
-// NewInterner returns an Interner whose handles live for ttl after their last
-// use; zero means forever.
+// NewInterner returns an Interner that keeps each handle for ttl after its last
+// use, or forever if ttl is zero.
 func NewInterner(ttl time.Duration) *Interner {
 	return &Interner{ttl: ttl, series: map[uint64][]interned{}}
 }
 
-// Intern returns the handle for sorted labels, which it copies when they are
-// new; meta, which may be nil, becomes a new handle's metadata. now is the
-// caller's clock. The handle has no Source: several series may share it, and
-// it must not die with one of them.
+// Intern returns the handle for sorted labels. If there is none, it creates one
+// with a copy of the labels and with meta, which may be nil. now is the current
+// time of the caller's clock. The handle has no Source: several sources may
+// share it, so it must not be released with one of them.
 func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
-	var buf [512]byte // most label sets fit, and a look-up of known ones allocates nothing
+	var buf [512]byte // most label sets fit, so a look-up of known labels allocates nothing
 	wire := AppendLabels(buf[:0], sorted)
 	return in.intern(Hash(wire), wire, meta, now)
 }
 
-// Lookup returns the handle whose AppendWire appends the given bytes, of which hash is
-// the Hash, nil when there is none. It allocates nothing; what comes encoded
-// needs no decoding while its series is known.
+// Lookup returns the handle whose AppendWire appends wire, or nil if there is
+// none. hash must be Hash(wire). It allocates nothing, so encoded labels need
+// not be decoded if their series is known.
 func (in *Interner) Lookup(hash uint64, wire []byte, now time.Time) *Series {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.lookup(hash, wire, now)
 }
 
-// Each calls f with every handle that is known. f must not call the Interner.
+// Each calls f with every known handle. f must not call the Interner.
 func (in *Interner) Each(f func(*Series)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -61,21 +62,22 @@ func (in *Interner) Each(f func(*Series)) {
 	}
 }
 
-// Len returns how many handles are known.
+// Len returns the number of known handles.
 func (in *Interner) Len() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.n
 }
 
-// Size returns how many handles are known and how many bytes their labels take.
+// Size returns the number of known handles and the size of their labels in
+// bytes.
 func (in *Interner) Size() (n, bytes int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.n, in.bytes
 }
 
-// Clear releases and forgets every handle.
+// Clear releases and removes every handle.
 func (in *Interner) Clear() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -104,7 +106,7 @@ func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Ti
 	return s
 }
 
-// lookup expects mu to be held.
+// lookup must be called with mu held.
 func (in *Interner) lookup(hash uint64, wire []byte, now time.Time) *Series {
 	if in.ttl > 0 && now.Sub(in.swept) >= in.ttl/2 {
 		in.sweep(now)

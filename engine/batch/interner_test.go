@@ -83,7 +83,7 @@ func TestInternerLookup(t *testing.T) {
 	in := batch.NewInterner(time.Minute)
 	s := in.Intern([]batch.Label{{Name: batch.NameLabel, Value: "up"}}, nil, epoch)
 	wire := s.AppendWire(nil)
-	for i := 1; i < 5; i++ { // a look-up is a use
+	for i := 1; i < 5; i++ { // a look-up counts as a use
 		if got := in.Lookup(batch.Hash(wire), wire, epoch.Add(time.Duration(i)*50*time.Second)); got != s {
 			t.Fatalf("got %v, want %v", got, s)
 		}

@@ -2,9 +2,9 @@ package batch
 
 import "slices"
 
-// JoinLogs returns the rows of batches one after the other, as one of an Origin,
-// with the Ack that all of them have: the batch itself when there is one, nil
-// when there is none.
+// JoinLogs concatenates the rows of batches into one batch with the given
+// source and way, and with one Ack for all of them. It returns the batch itself
+// if there is only one, and nil if there is none.
 func JoinLogs(source, way uint64, bs []*Logs) *Logs {
 	switch len(bs) {
 	case 0:
@@ -36,8 +36,9 @@ func JoinLogs(source, way uint64, bs []*Logs) *Logs {
 	return out
 }
 
-// JoinMetrics returns the rows of batches one after the other, as one of the
-// first's Origin: the batch itself when there is one, nil when there is none.
+// JoinMetrics concatenates the rows of batches into one batch with the Origin
+// of the first. It returns the batch itself if there is only one, and nil if
+// there is none.
 func JoinMetrics(bs []*Metrics) *Metrics {
 	switch len(bs) {
 	case 0:
@@ -48,7 +49,7 @@ func JoinMetrics(bs []*Metrics) *Metrics {
 	return JoinColumns(bs[0].Origin(), JoinSeries(bs), bs)
 }
 
-// JoinSeries returns the series of batches one after the other.
+// JoinSeries concatenates the series of batches.
 func JoinSeries(bs []*Metrics) []*Series {
 	rows := 0
 	for _, b := range bs {
@@ -61,9 +62,9 @@ func JoinSeries(bs []*Metrics) []*Series {
 	return series
 }
 
-// JoinColumns returns the rows of batches one after the other, as a batch of an
-// Origin. series is what JoinSeries returns for them; a caller that joins the same
-// series again can pass the slice that it has.
+// JoinColumns concatenates the rows of batches into one batch with the given
+// Origin. series is the result of JoinSeries for them. A caller that joins the
+// same series again can pass the same slice again.
 func JoinColumns(of Origin, series []*Series, bs []*Metrics) *Metrics {
 	rows := len(series)
 	out := &Metrics{Source: of.Source, Way: of.Way, Series: series, T: make([]int64, 0, rows), V: make([]float64, 0, rows)}
@@ -73,7 +74,7 @@ func JoinColumns(of Origin, series []*Series, bs []*Metrics) *Metrics {
 	return out
 }
 
-// appendRest appends all columns of o but the series to b.
+// appendRest appends all columns of o except the series to b.
 func (b *Metrics) appendRest(o *Metrics) {
 	at := len(b.T)
 	b.T, b.V = append(b.T, o.T...), append(b.V, o.V...)

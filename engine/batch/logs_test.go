@@ -64,7 +64,8 @@ func TestLogsTextRoundTripsEverything(t *testing.T) {
 	}
 }
 
-// What is written when what is on the left was read.
+// The text on the left is parsed and written again. The text on the right is
+// the result.
 func TestLogsTextForm(t *testing.T) {
 	f := func(in, want string) {
 		t.Helper()
@@ -147,8 +148,8 @@ func TestLogsTextHandles(t *testing.T) {
 	}
 }
 
-// TestLogsParts: rows are taken with all their columns, and what does not change
-// is shared.
+// TestLogsParts: selected rows keep all their columns. Unchanged data is
+// shared.
 func TestLogsParts(t *testing.T) {
 	text := func(b *batch.Logs) []string {
 		return slices.Collect(strings.Lines(string(batch.AppendLogsText(nil, b))))

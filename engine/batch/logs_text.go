@@ -15,19 +15,20 @@ import (
 //	{app="api"} {"level":"warn"}
 //	{app="api"} "two\nlines, a byte \xff, or nothing"
 //
-// One row a line: stream, time, metadata, text. Time and metadata may be left
-// out; a time is RFC 3339 in UTC, down to the nanosecond. The text is the rest
-// of the line as it stands, or one string in double quotes with Go's escapes,
-// which is how everything is written that would not come back otherwise: what
-// is empty, is not printable, begins with a quote, @, # or metadata, or ends in
-// a space. Lines that begin with # and empty ones mean nothing.
+// Each line is one row: stream, time, metadata, text. Time and metadata are
+// optional. A time is RFC 3339 in UTC with up to nanosecond precision. The text
+// is the rest of the line, or a string in double quotes with Go's escapes. Text
+// is quoted if it could not be read back otherwise: if it is empty or not
+// printable, begins with a quote, @, # or metadata, or ends in a space. Empty
+// lines and lines that begin with # are ignored.
 
-// AppendLogsText appends b in text form to dst: everything but b.Source, and
-// which of two equal streams was which handle. ParseLogsText reads it back.
+// AppendLogsText appends b in text form to dst. The text does not contain
+// b.Source and does not record which of several equal streams had which handle.
+// ParseLogsText reads it.
 func AppendLogsText(dst []byte, b *Logs) []byte { return appendLogsText(dst, b, nil) }
 
-// AppendLogsTextAt is AppendLogsText without the times that are t, Unix ns,
-// which is how ParseLogsText reads them back with TextOptions{T: t}.
+// AppendLogsTextAt is like AppendLogsText, but omits times that equal t (Unix
+// ns). ParseLogsText restores them with TextOptions{T: t}.
 func AppendLogsTextAt(dst []byte, b *Logs, t int64) []byte { return appendLogsText(dst, b, &t) }
 
 func appendLogsText(dst []byte, b *Logs, implied *int64) []byte {
@@ -81,7 +82,7 @@ func appendLine(dst []byte, line string) []byte {
 	return strconv.AppendQuote(dst, line)
 }
 
-// isPlainLine reports whether a line can be written as it is.
+// isPlainLine reports whether a line can be written without quotes.
 func isPlainLine(line string) bool {
 	if line == "" || strings.IndexByte(`"@# `, line[0]) >= 0 || line[len(line)-1] == ' ' || metaAhead(line) || !utf8.ValidString(line) {
 		return false
@@ -89,8 +90,8 @@ func isPlainLine(line string) bool {
 	return !strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// metaAhead reports whether metadata begins here: a brace, a name and an equals
-// sign, which no JSON does.
+// metaAhead reports whether s begins with metadata: a brace, a name and an
+// equals sign. JSON never begins like this.
 func metaAhead(s string) bool {
 	if !strings.HasPrefix(s, "{") {
 		return false
@@ -103,9 +104,9 @@ func metaAhead(s string) bool {
 	return len(name) < len(s) && strings.HasPrefix(strings.TrimLeft(name, " \t"), "=")
 }
 
-// ParseLogsText reads a batch of log lines in text form. Rows stay in order. Of
-// o, T is Unix ns, and Series gets no metadata. The first mistake ends it with a
-// *SyntaxError.
+// ParseLogsText parses a batch of log lines in text form. Rows stay in order.
+// o.T is in Unix ns, and o.Series is called without metadata. Parsing stops at
+// the first error with a *SyntaxError.
 func ParseLogsText(text string, o TextOptions) (*Logs, error) {
 	p := logsParser{textParser: textParser{o: o, handles: map[handleKey]*Series{}}, b: &Logs{Source: o.Source}}
 	for text != "" {
@@ -174,7 +175,8 @@ func (p *logsParser) row() error {
 	return nil
 }
 
-// sortedLabels appends the labels between braces, sorted, each there once.
+// sortedLabels appends the labels between braces, sorted by name. Each name
+// must be unique.
 func (p *textParser) sortedLabels(dst []Label) ([]Label, error) {
 	start, from := p.pos, len(dst)
 	dst, err := p.labelSet(dst, false)
@@ -191,7 +193,8 @@ func (p *textParser) sortedLabels(dst []Label) ([]Label, error) {
 	return dst, nil
 }
 
-// instant reads a time such as @2025-01-01T00:00:00Z as Unix ns.
+// instant parses a time such as @2025-01-01T00:00:00Z and returns it in Unix
+// ns.
 func (p *logsParser) instant() (int64, error) {
 	p.pos++
 	word := p.word()

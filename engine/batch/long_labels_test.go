@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestLongLabels: lengths around those at which their encoding grows.
+// TestLongLabels tests the lengths at which the length prefix grows by a byte.
 func TestLongLabels(t *testing.T) {
 	lengths := []int{1, 60, 61, 62, 63, 64, 119, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 16380, 16384, 16390}
 	for _, n := range lengths {

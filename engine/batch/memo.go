@@ -5,16 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// Memo remembers a V per series handle: what one component generation derived
-// from labels alone. A slot is found by the handle's ID, in scrape order, so a
-// read costs a cache line and no hashing; another handle at that ID is a miss.
+// Memo caches a V per series handle. It is for values that one version of a
+// component derives from labels alone. The slot is indexed by the handle's ID,
+// in scrape order, so a read costs a cache line and no hashing. If the slot
+// belongs to another handle with the same ID, the read is a miss.
 //
-// The zero value is empty and ready. All methods are safe for concurrent use.
+// The zero value is empty and ready to use. All methods are safe for concurrent
+// use.
 type Memo[V any] struct {
-	// Evicted, if set before first use, is called with every entry that Put
-	// overwrites for another series. IDs are reused at once, so most entries
-	// of released series go that way, before a Sweep finds them: who releases
-	// what it derived in Sweep does so here too.
+	// Evicted, if set before the first use, is called with every entry that Put
+	// overwrites with another series. IDs are reused immediately, so most entries
+	// of released series are evicted before a Sweep finds them. If derived values
+	// must be released in Sweep, release them here too.
 	Evicted func(*Series, V)
 
 	chunks atomic.Pointer[[]*memoChunk[V]]
@@ -30,7 +32,7 @@ type memoEntry[V any] struct {
 	v      V
 }
 
-// Get returns what was put for s.
+// Get returns the value that was stored for s.
 func (m *Memo[V]) Get(s *Series) (v V, ok bool) {
 	cs := m.chunks.Load()
 	if cs == nil {
@@ -47,8 +49,8 @@ func (m *Memo[V]) Get(s *Series) (v V, ok bool) {
 	return e.v, true
 }
 
-// Put remembers v for s and returns what is remembered: the first of several
-// concurrent writers wins and all get its value.
+// Put stores v for s and returns the stored value. If there are several
+// concurrent writers, the first one wins and all get its value.
 func (m *Memo[V]) Put(s *Series, v V) V {
 	slot := &m.chunk(int(s.id / memoChunkSize))[s.id%memoChunkSize]
 	e := &memoEntry[V]{s, v}
@@ -66,13 +68,14 @@ func (m *Memo[V]) Put(s *Series, v V) V {
 	}
 }
 
-// Sweep forgets the entries of released series and calls dropped, which may be
-// nil, with each.
+// Sweep removes the entries of released series and calls dropped with each of
+// them. dropped may be nil.
 func (m *Memo[V]) Sweep(dropped func(*Series, V)) {
 	m.sweep(dropped, func(e *memoEntry[V]) bool { return e.series.Released() })
 }
 
-// Clear forgets everything and calls dropped, which may be nil, with each entry.
+// Clear removes all entries and calls dropped with each of them. dropped may be
+// nil.
 func (m *Memo[V]) Clear(dropped func(*Series, V)) {
 	m.sweep(dropped, func(*memoEntry[V]) bool { return true })
 }
@@ -107,8 +110,8 @@ func (m *Memo[V]) chunk(i int) *memoChunk[V] {
 	if i < len(old) && old[i] != nil {
 		return old[i]
 	}
-	// Readers hold the old slice, so it is copied; the chunks themselves move
-	// over, which keeps concurrent Puts.
+	// Readers may use the old slice, so it is copied. The copy contains the same
+	// chunks, which keeps the values of concurrent Puts.
 	grown := make([]*memoChunk[V], max(i+1, len(old)))
 	copy(grown, old)
 	grown[i] = new(memoChunk[V])

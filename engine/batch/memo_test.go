@@ -94,7 +94,8 @@ func TestMemoSweepAndClear(t *testing.T) {
 	}
 }
 
-// Every concurrent writer gets the first one's value, growth and sweeps included.
+// Every concurrent writer gets the value of the first one, even while the memo
+// grows and is swept.
 func TestMemoConcurrent(t *testing.T) {
 	var m batch.Memo[*int]
 	const n = 4000

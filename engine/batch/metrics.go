@@ -15,7 +15,8 @@ const (
 	SignalLogs
 )
 
-// String returns the set in words: "metrics", "logs", "metrics and logs", "nothing".
+// String returns the set as text: "metrics", "logs", "metrics and logs",
+// "nothing".
 func (s Signals) String() string {
 	switch s {
 	case SignalMetrics:
@@ -28,8 +29,8 @@ func (s Signals) String() string {
 	return "nothing"
 }
 
-// StaleNaN is the bit pattern of a staleness marker. It must be kept as bits:
-// arithmetic turns it into an ordinary NaN.
+// StaleNaN is the bit pattern of a staleness marker. Copy the bits: arithmetic
+// turns it into an ordinary NaN.
 const StaleNaN uint64 = 0x7ff0000000000002
 
 // Stale returns a staleness marker.
@@ -38,30 +39,31 @@ func Stale() float64 { return math.Float64frombits(StaleNaN) }
 // IsStale reports whether v is a staleness marker.
 func IsStale(v float64) bool { return math.Float64bits(v) == StaleNaN }
 
-// Metrics is a batch of samples in columns: row i is sample V[i] of Series[i]
-// at T[i]. The three dense columns have equal length. The sparse columns are
-// sorted by Row; nil when there is nothing in them.
+// Metrics is a batch of samples in columns. Row i is sample V[i] of Series[i]
+// at T[i]. These three dense columns have equal length. The sparse columns are
+// sorted by Row, and are nil if they are empty.
 type Metrics struct {
-	// Source tells where the batch began: a scrape target, a pushing client.
-	// Batches of one Source are sent one after the other, so the order of a
-	// series is the order of its Source's batches. NewSource makes them.
+	// Source identifies where the batch originates: a scrape target or a pushing
+	// client. Batches of one Source are sent one after another, so the samples of
+	// a series stay in the order of its Source's batches. NewSource returns a new
+	// Source.
 	Source uint64
-	// Way tells what comes from one Source by different ways apart: receivers
-	// of a fan-out may make something else of it each and send it to one node.
-	// It is 0 where the batch began, and changes with every receiver.
+	// Way distinguishes the paths on which batches of one Source reach a node: the
+	// receivers of a fan-out may change a batch differently and send the results
+	// to the same node. It is 0 at the Source, and changes with every receiver.
 	Way uint64
 
 	Series []*Series
 	T      []int64   // Unix ms
-	V      []float64 // bit patterns: a staleness marker must leave as it came. A histogram's row has its Sum here.
+	V      []float64 // stored as bits, so that staleness markers do not change; a histogram's row has its Sum here
 
-	Histograms []Histogram // at most one a row
-	Exemplars  []Exemplar  // several a row are possible, in time order
-	Starts     []Start     // at most one a row
+	Histograms []Histogram // at most one per row
+	Exemplars  []Exemplar  // any number per row, in time order
+	Starts     []Start     // at most one per row
 }
 
-// Histogram is the native histogram of a row: exactly one of Int and Float is
-// set. Neither is ever written to.
+// Histogram is the native histogram of a row. Exactly one of Int and Float is
+// set. Both are immutable.
 type Histogram struct {
 	Row   int
 	Int   *histogram.Histogram
@@ -77,22 +79,22 @@ type Exemplar struct {
 	HasT   bool
 }
 
-// Start is a row's start timestamp, also called created timestamp: when the
-// counter or histogram began to count.
+// Start is a row's start timestamp, also called created timestamp: the time
+// when the counter or histogram began to count.
 type Start struct {
 	Row int
 	T   int64 // Unix ms
 }
 
-// Origin is what a batch is one of a sequence of: a scrape sends it one batch
-// after the other, each with all its series, and none of another Origin's.
+// Origin identifies a sequence of batches. For a scrape target, each batch of
+// its Origin contains all its series and no other series.
 type Origin struct{ Source, Way uint64 }
 
-// Origin returns the batch's.
+// Origin returns the Source and Way of b.
 func (b *Metrics) Origin() Origin { return Origin{b.Source, b.Way} }
 
-// Along returns the batch as it goes to a receiver that is known by a number.
-// All columns are shared.
+// Along returns the batch as it is sent to the receiver with the given number:
+// with a new Way. All columns are shared.
 func (b *Metrics) Along(receiver uint64) *Metrics {
 	c := *b
 	c.Way = nextWay(b.Way, receiver)

@@ -25,8 +25,8 @@ func TestSourcesDiffer(t *testing.T) {
 	}
 }
 
-// Select keeps of each row all that belongs to it, and leaves the batch alone:
-// filtering the text by lines gives the same.
+// Select keeps all the data of each row and does not change the batch.
+// Filtering the text by lines gives the same result.
 func TestSelectAgainstText(t *testing.T) {
 	for seed := range uint64(300) {
 		r := newRandom(seed)

@@ -2,20 +2,20 @@ package batch
 
 import "sync"
 
-// Outputs knows which series a node that renames or drops series sent last for
-// each source, and under which version of its rules. When the next batch of
-// that Origin is made by another version, some of those series may not come
-// again; they are owed a staleness marker, or an instant query would show the
-// old series beside the new one for five minutes. Keeping the last output
-// costs a pointer a series and no work per sample, and is exact whatever a
-// script does.
+// Outputs records which series a node that renames or drops series sent last
+// for each Origin, and which version of its rules produced them. If another
+// version produces the next batch of that Origin, some of those series may not
+// come again. They need a staleness marker; otherwise, an instant query would
+// return the old series in addition to the new series for five minutes.
+// Recording the last output costs a pointer per series and no work per sample,
+// and is correct for any script.
 //
-// A version is any number that a rule set has to itself. It is passed in,
-// not announced: while rules change, calls of both versions are in flight,
-// and only the batch knows which of them made it.
+// A version is any number that is unique to a set of rules. The caller passes
+// it with each batch: while the rules change, calls of both versions are in
+// flight, and only the caller knows which version produced the batch.
 //
-// All methods are safe for concurrent use; calls for one Origin come one after
-// the other.
+// All methods are safe for concurrent use. Calls for one Origin come one after
+// another.
 type Outputs struct {
 	mu   sync.Mutex
 	last map[Origin]sourceOutput
@@ -27,7 +27,8 @@ type sourceOutput struct {
 	owed []*Series // of versions before gen, not accepted yet
 }
 
-// debts are the series that may be owed a marker when gen makes a batch.
+// debts returns the series that may need a marker if gen produces the next
+// batch.
 func (o sourceOutput) debts(gen uint64) []*Series {
 	if o.gen == gen || len(o.live) == 0 {
 		return o.owed
@@ -40,10 +41,10 @@ func NewOutputs() *Outputs {
 	return &Outputs{last: map[Origin]sourceOutput{}}
 }
 
-// Settle returns out, what version gen made of a batch of its Origin, with
-// the markers appended that the Origin's series are owed, at time t (Unix ms);
-// out itself when there are none. It changes nothing: Sent does, once the
-// batch was accepted.
+// Settle returns out, which version gen produced from a batch of its Origin,
+// with the pending staleness markers of the Origin appended at time t (Unix
+// ms). It returns out itself if no markers are pending. It does not change o:
+// Sent does that after the batch was accepted.
 func (o *Outputs) Settle(gen uint64, out *Metrics, t int64) *Metrics {
 	o.mu.Lock()
 	debts := o.last[out.Origin()].debts(gen)
@@ -63,7 +64,7 @@ func (o *Outputs) Settle(gen uint64, out *Metrics, t int64) *Metrics {
 	return &b
 }
 
-// Sent says that a batch made by Settle was accepted.
+// Sent records that a batch returned by Settle was accepted.
 func (o *Outputs) Sent(gen uint64, b *Metrics) {
 	if b.Source&pushed != 0 {
 		return
@@ -78,9 +79,9 @@ func (o *Outputs) Sent(gen uint64, b *Metrics) {
 	o.last[b.Origin()] = sourceOutput{gen: gen, live: live}
 }
 
-// SentInPart says that some receivers accepted a batch made by Settle and some
-// did not. The markers stay owed, and come again with the next batch, which
-// does no harm to those who have them.
+// SentInPart records that some receivers accepted a batch returned by Settle
+// and the other receivers refused it. The markers stay pending and are sent
+// again with the next batch. A repeated marker does no harm.
 func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
 	if b.Source&pushed != 0 {
 		return
@@ -96,8 +97,8 @@ func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
 	o.last[b.Origin()] = sourceOutput{gen: gen, live: live, owed: owed}
 }
 
-// Ends returns a batch of markers, at time t, for all that is known to have
-// been sent of an Origin.
+// Ends returns a batch of markers at time t for all series recorded for an
+// Origin.
 func (o *Outputs) Ends(of Origin, t int64) *Metrics {
 	o.mu.Lock()
 	last := o.last[of]
@@ -110,14 +111,14 @@ func (o *Outputs) Ends(of Origin, t int64) *Metrics {
 	return b
 }
 
-// Forget forgets what was sent of an Origin: markers were.
+// Forget removes the record of an Origin after its markers were sent.
 func (o *Outputs) Forget(of Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.last, of)
 }
 
-// Has reports whether something is known of an Origin.
+// Has reports whether there is a record of an Origin.
 func (o *Outputs) Has(of Origin) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,8 +126,8 @@ func (o *Outputs) Has(of Origin) bool {
 	return ok
 }
 
-// Sweep forgets the Origins whose series were all released: nothing will be
-// sent for them again.
+// Sweep removes the Origins whose series were all released, because nothing
+// will be sent for them again.
 func (o *Outputs) Sweep() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,7 +150,7 @@ func allEnded(ss []*Series) bool {
 	return true
 }
 
-// absent returns those of ss whose labels no series of have has, each once.
+// absent returns the series of ss whose labels do not occur in have, each once.
 func absent(ss, have []*Series) (gone []*Series) {
 	if len(ss) == 0 {
 		return nil
@@ -171,8 +172,8 @@ next:
 	return gone
 }
 
-// alive returns the series of b but for the rows that are markers; b's own
-// column when there is none.
+// alive returns the series of b without the rows that are markers. It returns
+// b's own column if there are no such rows.
 func alive(b *Metrics) []*Series {
 	for i, v := range b.V {
 		if !IsStale(v) {

@@ -17,7 +17,8 @@ func rowsOf(src uint64, ss ...*batch.Series) *batch.Metrics {
 	return &batch.Metrics{Source: src, Series: ss, T: make([]int64, len(ss)), V: make([]float64, len(ss))}
 }
 
-// markersOf returns the names of the series that b has a marker of, and their time.
+// markersOf returns the names of the series that have a marker in b, and checks
+// their time.
 func markersOf(b *batch.Metrics, t int64) (names []string) {
 	for i, v := range b.V {
 		if batch.IsStale(v) && b.T[i] == t {
@@ -44,10 +45,10 @@ func TestOutputs(t *testing.T) {
 	}
 	o.Sent(1, first)
 
-	// The same version owes nothing for a series that just does not come.
+	// With the same version, a missing series needs no marker.
 	wantMarkers(t, o.Settle(1, rowsOf(1, a), 20), 20)
 
-	// Another version: b has a new handle, which counts as b.
+	// With another version, b has a new handle, which counts as the same series.
 	next := rowsOf(1, b2, c)
 	next.V[0] = 7
 	settled := o.Settle(2, next, 20)
@@ -55,14 +56,14 @@ func TestOutputs(t *testing.T) {
 	if len(next.Series) != 2 || len(next.V) != 2 || settled.V[0] != 7 {
 		t.Error("Settle wrote to its argument")
 	}
-	// Settle changes nothing, so a batch that was refused can be made again.
+	// Settle changes nothing, so it can be called again for a refused batch.
 	wantMarkers(t, o.Settle(2, rowsOf(1, c), 30), 30, "a", "b")
-	// Other sources have nothing to do with it.
+	// Other sources are not affected.
 	wantMarkers(t, o.Settle(2, rowsOf(2, c), 30), 30)
 
 	o.Sent(2, settled)
 	wantMarkers(t, o.Settle(2, rowsOf(1, c), 40), 40)
-	// What was a marker is not owed another one.
+	// A series that already got its marker needs no other marker.
 	wantMarkers(t, o.Settle(3, rowsOf(1), 50), 50, "b", "c")
 }
 
@@ -70,8 +71,9 @@ func TestOutputsOldGenerationInFlight(t *testing.T) {
 	a, b := named("a"), named("b")
 	o := batch.NewOutputs()
 	o.Sent(1, rowsOf(1, a))
-	// The rules change to 2 while a batch of 1 is on its way: it is settled and
-	// accepted after the change, and what it left behind is still owed.
+	// The rules change to version 2 while a batch of version 1 is in flight. The
+	// batch is settled and accepted after the change, and its markers are still
+	// pending.
 	late := o.Settle(1, rowsOf(1, a), 10)
 	wantMarkers(t, late, 10)
 	o.Sent(1, late)
@@ -83,15 +85,15 @@ func TestOutputsSentInPart(t *testing.T) {
 	o := batch.NewOutputs()
 	o.Sent(1, rowsOf(1, a))
 	o.SentInPart(2, o.Settle(2, rowsOf(1, b), 10))
-	// Who refused needs the marker of a; who accepted needs one of b after
-	// another change.
+	// The receiver that refused needs the marker of a. After another change, the
+	// receiver that accepted needs a marker of b.
 	wantMarkers(t, o.Settle(2, rowsOf(1, b), 20), 20, "a")
 	settled := o.Settle(3, rowsOf(1, c), 20)
 	wantMarkers(t, settled, 20, "a", "b")
 	o.Sent(3, settled)
 	wantMarkers(t, o.Settle(3, rowsOf(1, c), 30), 30)
 
-	// A series that comes back while its marker is owed is owed none.
+	// If a series comes back while its marker is pending, the marker is discarded.
 	o.SentInPart(4, o.Settle(4, rowsOf(1, a), 40))
 	o.SentInPart(4, o.Settle(4, rowsOf(1, a, c), 50))
 	wantMarkers(t, o.Settle(4, rowsOf(1, a, c), 60), 60)
@@ -103,7 +105,7 @@ func TestOutputsSweep(t *testing.T) {
 	o := batch.NewOutputs()
 	o.Sent(1, rowsOf(1, derived))
 	o.Sent(1, rowsOf(2, b))
-	derived.Release() // by its maker, whose rules changed: the source goes on
+	derived.Release() // by its node, whose rules changed; the source continues
 	o.Sweep()
 	wantMarkers(t, o.Settle(2, rowsOf(1), 10), 10, "d")
 	a.Release()
@@ -118,7 +120,7 @@ func TestMemoEvicted(t *testing.T) {
 	m.Evicted = func(s *batch.Series, v string) { evicted = append(evicted, s.Name()+"="+v) }
 	a := named("a")
 	m.Put(a, "1")
-	m.Put(a, "2") // no: the first writer wins
+	m.Put(a, "2") // not stored: the first writer wins
 	a.Release()
 	b := named("b")
 	if a.ID() != b.ID() {
@@ -133,8 +135,8 @@ func TestMemoEvicted(t *testing.T) {
 	}
 }
 
-// TestOutputsPushed: of what is sent to weir a batch holds some series now and
-// others later, so one that is missing has not ended.
+// TestOutputsPushed: a batch pushed to weir may contain any subset of the
+// series, so a missing series has not ended.
 func TestOutputsPushed(t *testing.T) {
 	a, b := named("a"), named("b")
 	src := batch.NewPushSource()

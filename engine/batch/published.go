@@ -7,9 +7,10 @@ import (
 	"weak"
 )
 
-// published are the forms that slabs began with, by the first one of each memory.
-// It is a global because it changes nothing but how much memory series take, and
-// keeps none of it: what no handle has any more goes.
+// published contains the forms that slabs created, keyed by the first form of
+// each block of memory. It is global because it affects only how much memory
+// series use. It does not keep that memory alive: forms that no handle uses are
+// freed.
 var published = publishedForms{known: map[uint64]formsAt{}}
 
 type publishedForms struct {
@@ -17,13 +18,14 @@ type publishedForms struct {
 	known map[uint64]formsAt
 }
 
-// formsAt is n bytes of forms.
+// formsAt is a block of n bytes of forms.
 type formsAt struct {
 	at weak.Pointer[byte]
 	n  int
 }
 
-// find returns the forms of which the first one has that key, "" for none.
+// find returns the forms whose first form has the given key, or "" if there are
+// none.
 func (s *publishedForms) find(key uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +36,8 @@ func (s *publishedForms) find(key uint64) string {
 	return ""
 }
 
-// add makes forms known whose first one has that key, unless others are.
+// add publishes forms, whose first form has the given key, unless the key
+// exists.
 func (s *publishedForms) add(key uint64, forms []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +49,7 @@ func (s *publishedForms) add(key uint64, forms []byte) {
 	runtime.AddCleanup(p, s.drop, key)
 }
 
-// drop forgets what nobody has any more.
+// drop removes forms that have been freed.
 func (s *publishedForms) drop(key uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

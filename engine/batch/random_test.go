@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// random makes batches with everything a batch can hold, odd values first.
+// random generates batches that use every feature, preferably with odd values.
 type random struct{ *rand.Rand }
 
 func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 1))} }
@@ -60,7 +60,7 @@ func (r random) series() *batch.Series {
 		if r.IntN(3) == 0 {
 			m.Unit = pick(r, oddStrings)
 		}
-		// All empty says as little as none.
+		// Metadata with empty fields only is the same as no metadata.
 		if m != (batch.Metadata{}) {
 			s.SetMeta(&m)
 		}
@@ -144,7 +144,7 @@ func (r random) metrics(rows int) *batch.Metrics {
 	return b
 }
 
-// scrapeBody is a body as node_exporter writes them, of n series.
+// scrapeBody returns a scrape body of n series as node_exporter writes it.
 func scrapeBody(n int) string {
 	var b strings.Builder
 	for i := range n {

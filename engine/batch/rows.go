@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Rows are rows of a batch, in order, as runs of neighbours. The zero value is
-// none.
+// Rows is an ordered set of rows of a batch, stored as runs of adjacent rows.
+// The zero value is empty.
 type Rows struct {
 	runs []run
 	n    int
 }
 
-// run is the rows from from on, below to.
+// run contains the rows i with from <= i < to.
 type run struct{ from, to int }
 
-// RowsBetween returns the rows from from on, below to.
+// RowsBetween returns the rows i with from <= i < to.
 func RowsBetween(from, to int) (r Rows) {
 	if to > from {
 		r = Rows{runs: []run{{from, to}}, n: to - from}
@@ -23,7 +23,7 @@ func RowsBetween(from, to int) (r Rows) {
 	return r
 }
 
-// Add adds a row, which must be above all others.
+// Add adds a row, which must be greater than all rows in r.
 func (r *Rows) Add(row int) {
 	r.n++
 	if k := len(r.runs); k > 0 && r.runs[k-1].to == row {
@@ -36,10 +36,10 @@ func (r *Rows) Add(row int) {
 // Reset removes all rows and keeps the memory.
 func (r *Rows) Reset() { r.runs, r.n = r.runs[:0], 0 }
 
-// Clone returns a copy in memory of its own size.
+// Clone returns a copy that does not share memory.
 func (r *Rows) Clone() Rows { return Rows{slices.Clone(r.runs), r.n} }
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return r.n }
 
 // All yields the rows.
@@ -64,8 +64,8 @@ func pick[E any](r *Rows, from []E) []E {
 	return to
 }
 
-// times returns the timestamps at the rows. The samples of a scrape mostly have
-// all the same, and then a part of from will do.
+// times returns the timestamps of the rows. The samples of a scrape usually
+// have equal timestamps; then it returns a part of from.
 func (r *Rows) times(from []int64) []int64 {
 	for _, t := range from {
 		if t != from[0] {
@@ -75,13 +75,13 @@ func (r *Rows) times(from []int64) []int64 {
 	return from[:r.n:r.n]
 }
 
-// pickCells returns the cells of a sparse column that are in the rows, with
+// pickCells returns the cells of a sparse column whose rows are in r, with
 // their new row numbers.
 func pickCells[C any](r *Rows, cells []C, row func(*C) *int) (to []C) {
 	if len(cells) == 0 {
 		return nil
 	}
-	before, k := 0, 0 // rows before run k
+	before, k := 0, 0 // the number of rows before run k
 	for _, c := range cells {
 		at := row(&c)
 		for k < len(r.runs) && r.runs[k].to <= *at {
@@ -99,7 +99,7 @@ func pickCells[C any](r *Rows, cells []C, row func(*C) *int) (to []C) {
 	return to
 }
 
-// withRows returns the batch with only those rows, of which series are the handles.
+// withRows returns the batch with only the rows r, whose handles are series.
 func (b *Metrics) withRows(series []*Series, r *Rows) *Metrics {
 	return &Metrics{
 		Source: b.Source, Way: b.Way, Series: series, T: r.times(b.T), V: pick(r, b.V),
@@ -109,14 +109,14 @@ func (b *Metrics) withRows(series []*Series, r *Rows) *Metrics {
 	}
 }
 
-// Select returns the batch with only the rows for which keep is true; b itself
-// when that is all of them. Handles are shared, columns are not.
+// Select returns a batch with only the rows for which keep is true, or b itself
+// if keep is true for all rows. The batches share handles, but not columns.
 func (b *Metrics) Select(keep func(row int) bool) *Metrics {
 	r := rowsWhere(len(b.Series), keep)
 	return b.Only(&r)
 }
 
-// rowsWhere returns those of n rows for which keep is true.
+// rowsWhere returns the rows below n for which keep is true.
 func rowsWhere(n int, keep func(row int) bool) (r Rows) {
 	for i := range n {
 		if keep(i) {
@@ -126,7 +126,7 @@ func rowsWhere(n int, keep func(row int) bool) (r Rows) {
 	return r
 }
 
-// rowsOf returns rows, which must be ascending.
+// rowsOf returns the given rows, which must be ascending.
 func rowsOf(rows []int) (r Rows) {
 	for _, i := range rows {
 		r.Add(i)
@@ -134,8 +134,8 @@ func rowsOf(rows []int) (r Rows) {
 	return r
 }
 
-// Only returns the batch with only those rows; b itself when that is all of
-// them. Handles are shared, columns are not.
+// Only returns a batch with only the given rows, or b itself if these are all
+// rows. The batches share handles, but not columns.
 func (b *Metrics) Only(r *Rows) *Metrics {
 	if r.n == len(b.Series) {
 		return b

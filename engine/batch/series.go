@@ -12,33 +12,34 @@ import (
 // NameLabel is the label that holds a metric's name.
 const NameLabel = "__name__"
 
-// Label is one name and value of a series.
+// Label is the name and value of one label.
 type Label struct{ Name, Value string }
 
-// MetricType is a metric type in Prometheus's words, such as counter.
+// MetricType is a metric type in Prometheus's terms, such as counter.
 type MetricType = model.MetricType
 
 // Metadata describes a metric family. It is immutable once attached.
 type Metadata struct {
-	// Type is a Prometheus metric type; "" and "unknown" mean not known.
+	// Type is a Prometheus metric type. "" and "unknown" mean that it is not
+	// known.
 	Type model.MetricType
 	Help string
 	Unit string
-	// Family is the name of the metric family where the source named it, ""
-	// otherwise. It is not always to be told from a series: the family of
-	// foo_total is foo in OpenMetrics and foo_total elsewhere.
+	// Family is the name of the metric family if the source named it, and ""
+	// otherwise. It cannot always be derived from the name of a series: the family
+	// of foo_total is foo in OpenMetrics and foo_total in other formats.
 	Family string
 }
 
 // Series is the handle of one series: an immutable set of labels with a dense
-// ID. Handles are compared by pointer on the hot path; labels by Equal.
+// ID. Compare handles by pointer on the hot path, and labels with Equal.
 //
 // All methods are safe for concurrent use.
 type Series struct {
-	// form is labels, and where among them those of tags belong. Series of other
-	// targets may have the same one.
+	// form contains labels and the positions of the labels of tags among them.
+	// Series of several targets may share it.
 	form   *form
-	tags   *Tags // nil when all labels are in form
+	tags   *Tags // nil if all labels are in form
 	hash   uint64
 	source *Series
 	meta   atomic.Pointer[Metadata]
@@ -47,7 +48,8 @@ type Series struct {
 }
 
 // NewSeries returns a handle for labels, which it copies. They must be sorted
-// by name, names unique, no value empty; Builder brings any set into that form.
+// by name, with unique names and without empty values. Builder converts any set
+// into that form.
 func NewSeries(sorted []Label) *Series { return newSeries(sorted, nil) }
 
 // FromLabels returns a handle for Prometheus labels.
@@ -74,7 +76,7 @@ func newSeries(sorted []Label, source *Series) *Series {
 	return s
 }
 
-// fromWire returns a handle for the labels of a wire, which it copies.
+// fromWire returns a handle for the labels of wire, which it copies.
 func fromWire(wire []byte) *Series {
 	if len(wire) == 0 {
 		return NewSeries(nil)
@@ -83,16 +85,17 @@ func fromWire(wire []byte) *Series {
 	return &Series{form: formOf(append(b, wire...)), hash: Hash(wire), id: ids.acquireID()}
 }
 
-// Derive returns a handle for sorted labels that was made from s: its metadata
-// is s's until it gets its own, and it counts as released once s is.
+// Derive returns a handle for sorted labels that is derived from s. It has the
+// metadata of s until it gets its own, and counts as released as soon as s is
+// released.
 func (s *Series) Derive(sorted []Label) *Series { return newSeries(sorted, s) }
 
-// ID is dense: it indexes a Memo. It is unique among the handles that are not
-// released; after Release another handle may get it.
+// ID returns a dense ID, which indexes a Memo. It is unique among the handles
+// that are not released. After Release, another handle may get it.
 func (s *Series) ID() uint32 { return s.id }
 
 // AppendWire appends the labels in the encoding of remote write 1.0: field 1 of
-// TimeSeries, repeated. It is always the same for a series.
+// TimeSeries, repeated. The encoding of a series never changes.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
 func (s *Series) AppendWire(dst []byte) []byte {
@@ -100,14 +103,14 @@ func (s *Series) AppendWire(dst []byte) []byte {
 	return p.appendTo(dst)
 }
 
-// AppendSized appends, as a varint, how many bytes AppendWire appends and extra
-// more, and then what AppendWire does.
+// AppendSized appends WireSize()+extra as a varint, followed by the output of
+// AppendWire.
 func (s *Series) AppendSized(dst []byte, extra int) []byte {
 	p := s.pieces()
 	return p.appendTo(binary.AppendUvarint(dst, uint64(p.size()+extra)))
 }
 
-// WireSize is how many bytes AppendWire appends.
+// WireSize returns the number of bytes that AppendWire appends.
 func (s *Series) WireSize() int {
 	p := s.pieces()
 	return p.size()
@@ -116,8 +119,8 @@ func (s *Series) WireSize() int {
 // Empty reports whether there are no labels.
 func (s *Series) Empty() bool { return s.form == noLabels }
 
-// Hash is the Hash of what AppendWire appends: equal labels, equal hash, within one
-// process. Do not store it.
+// Hash returns the Hash of the output of AppendWire. Within one process, equal
+// labels have equal hashes. Do not store it.
 func (s *Series) Hash() uint64 { return s.hash }
 
 // Equal reports whether both have the same labels.
@@ -132,7 +135,7 @@ func (s *Series) Equal(o *Series) bool {
 	return s.Is(o.hash, o.AppendWire(room[:0]))
 }
 
-// Is reports whether wire, of which hash is the Hash, is what AppendWire appends.
+// Is reports whether AppendWire appends wire. hash must be Hash(wire).
 func (s *Series) Is(hash uint64, wire []byte) bool {
 	if s.hash != hash || s.WireSize() != len(wire) {
 		return false
@@ -149,14 +152,14 @@ func (s *Series) Is(hash uint64, wire []byte) bool {
 	return true
 }
 
-// Source returns the handle that s was derived from, nil for one made by a
-// source. Chains are possible.
+// Source returns the handle that s was derived from, or nil if a source created
+// it. The returned handle may be a derived handle too.
 func (s *Series) Source() *Series { return s.source }
 
-// Name returns the metric name, "" when it has none.
+// Name returns the metric name, or "" if it has none.
 func (s *Series) Name() string { return s.Label(NameLabel) }
 
-// Label returns the value of a label, "" when it is missing.
+// Label returns the value of a label, or "" if the label is missing.
 func (s *Series) Label(name string) string {
 	_, own := s.form.parts()
 	v := wireValue(own, name)
@@ -166,7 +169,7 @@ func (s *Series) Label(name string) string {
 	return v
 }
 
-// Labels yields the labels in name order, the metric name among them.
+// Labels yields the labels in name order, including the metric name.
 func (s *Series) Labels() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		p := s.pieces()
@@ -187,7 +190,7 @@ func (s *Series) AppendLabels(dst []Label) []Label {
 	return dst
 }
 
-// PromLabels returns the labels as Prometheus has them. It allocates.
+// PromLabels returns the labels in Prometheus's type. It allocates.
 func (s *Series) PromLabels() labels.Labels {
 	b := labels.NewScratchBuilder(16)
 	for n, v := range s.Labels() {
@@ -199,7 +202,7 @@ func (s *Series) PromLabels() labels.Labels {
 // String returns the series in text form, for messages and tests.
 func (s *Series) String() string { return string(AppendSeries(nil, s)) }
 
-// Meta returns the metadata, nil when none is known.
+// Meta returns the metadata, or nil if none is known.
 func (s *Series) Meta() *Metadata {
 	for ; s != nil; s = s.source {
 		if m := s.meta.Load(); m != nil {
@@ -209,19 +212,20 @@ func (s *Series) Meta() *Metadata {
 	return nil
 }
 
-// SetMeta attaches metadata. Only the maker of the handle calls it.
+// SetMeta attaches metadata. Only the creator of the handle may call it.
 func (s *Series) SetMeta(m *Metadata) { s.meta.Store(m) }
 
-// Release gives the ID back. The maker calls it once nothing more will be sent
-// for the series (its staleness marker was accepted); batches that still hold
-// the handle stay valid. Further calls do nothing.
+// Release frees the ID. The creator calls it when nothing more will be sent for
+// the series, after its staleness marker was accepted. Batches that still
+// contain the handle stay valid. Further calls do nothing.
 func (s *Series) Release() {
 	if s.dead.CompareAndSwap(false, true) {
 		ids.releaseID(s.id)
 	}
 }
 
-// Released reports whether the handle, or one it was derived from, was released.
+// Released reports whether the handle, or a handle that it was derived from,
+// was released.
 func (s *Series) Released() bool {
 	for ; s != nil; s = s.source {
 		if s.dead.Load() {

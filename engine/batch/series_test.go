@@ -14,7 +14,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// AppendWire is what Prometheus's own encoder of remote write 1.0 writes for the labels.
+// AppendWire writes the same bytes as Prometheus's own encoder of remote write
+// 1.0.
 func TestSeriesWireIsPrompb(t *testing.T) {
 	f := func(ls ...batch.Label) {
 		t.Helper()
@@ -115,7 +116,7 @@ func TestSeriesRelease(t *testing.T) {
 	if !e.Released() {
 		t.Error("a series outlives the one it was derived from")
 	}
-	// The ID came free once, so two new series do not share it.
+	// The ID was freed only once, so two new series do not share it.
 	x, y := named("x"), named("y")
 	if x.ID() == y.ID() {
 		t.Errorf("both got ID %d", x.ID())
@@ -191,13 +192,13 @@ func TestBuilder(t *testing.T) {
 	if len(b.Labels()) != 0 || b.Series(nil).String() != "{}" {
 		t.Errorf("a reset builder has %v", b.Labels())
 	}
-	// Scratch memory: a handle keeps nothing of the builder's.
+	// A handle does not retain memory of the builder.
 	if d.Label("job") != "web" {
 		t.Error("Reset changed a series")
 	}
 }
 
-// Builder does what a map does.
+// Builder behaves like a map.
 func TestBuilderAgainstMap(t *testing.T) {
 	r := newRandom(3)
 	var b batch.Builder

@@ -2,36 +2,38 @@ package batch
 
 import "unsafe"
 
-// Slab makes handles that begin together, in memory that several of them share:
-// allocations of their own would cost each a sixth more, and the collector its
-// work. That memory lives as long as any of them, so there are few to one:
-// many only where more is expected.
+// Slab creates handles that are created together, in shared memory. Separate
+// allocations would take about a sixth more memory per handle and cause more
+// work for the garbage collector. A block lives as long as any handle in it, so
+// blocks are small, except when many handles are expected.
 //
-// What many begin with is mostly what those of another slab began with: targets
-// of a fleet differ in their Tags. Then both have the same forms.
+// Handles created together mostly have the same labels as the handles of
+// another slab: the targets of a fleet differ only in their Tags. Both slabs
+// then share their forms.
 //
-// The zero value is ready. It is not safe for concurrent use; the handles are.
+// The zero value is ready to use. A Slab is not safe for concurrent use; its
+// handles are.
 type Slab struct {
-	series   []Series // to be made handles of
-	forms    []byte   // its free capacity is for forms
+	series   []Series // unused handles
+	forms    []byte   // its free capacity is for new forms
 	expected int
 
-	// While many are expected:
+	// Used while many handles are expected:
 	sharing bool
-	key     uint64 // of the first in forms
-	others  string // forms of another slab that may come next
-	shared  int    // how many were another slab's
+	key     uint64 // of the first form in forms
+	others  string // the next forms of another slab
+	shared  int    // the number of forms shared with another slab
 }
 
 const (
-	slabSeries = 8    // handles of a slab when no more are expected
-	slabMost   = 128  // and when more are
-	slabBytes  = 8192 // most for their labels
-	slabLeast  = 64   // least, for it to be an object of its own
+	slabSeries = 8    // handles per block if no more are expected
+	slabMost   = 128  // maximum handles per block if more are expected
+	slabBytes  = 8192 // maximum bytes per block for their labels
+	slabLeast  = 64   // minimum bytes for a separate object
 )
 
-// Expect says that about n handles will be made now, and when n is 0, that all
-// of them were.
+// Expect announces that about n handles will be created now. If n is 0, all of
+// them have been created.
 func (p *Slab) Expect(n int) {
 	p.publish()
 	if n > 0 {
@@ -41,9 +43,9 @@ func (p *Slab) Expect(n int) {
 	p.others, p.shared = "", 0
 }
 
-// Series returns a new handle for the labels of a wire, of which hash is the
-// Hash. wire is copied, but for the labels of tags if it has them all; tags
-// may be nil.
+// Series returns a new handle for the labels of wire. hash must be Hash(wire).
+// wire is copied, except for the labels of tags if wire contains all of them.
+// tags may be nil.
 func (p *Slab) Series(hash uint64, wire []byte, tags *Tags) *Series {
 	if len(p.series) == 0 {
 		p.series = make([]Series, p.together())
@@ -66,10 +68,10 @@ func (p *Slab) Series(hash uint64, wire []byte, tags *Tags) *Series {
 	return s
 }
 
-// together is how many handles are in one memory now.
+// together returns the number of handles in one block now.
 func (p *Slab) together() int { return max(slabSeries, min(p.expected, slabMost)) }
 
-// form returns a form of those parts.
+// form returns a form with the given parts.
 func (p *Slab) form(cuts, own []byte) *form {
 	var key uint64
 	if p.sharing {
@@ -83,7 +85,7 @@ func (p *Slab) form(cuts, own []byte) *form {
 	if cap(p.forms)-len(p.forms) < n {
 		p.publish()
 		many := p.together()
-		if p.shared > 0 { // little is not
+		if p.shared > 0 { // a small remainder is not
 			many = slabSeries
 		}
 		p.forms, p.key = make([]byte, 0, max(n, slabLeast, min(n*many, slabBytes))), key
@@ -93,10 +95,12 @@ func (p *Slab) form(cuts, own []byte) *form {
 	return formOf(p.forms[at:])
 }
 
-// lookAhead is how many forms another slab may have between two of this one.
+// lookAhead is the maximum number of forms in another slab between two
+// consecutive forms of this slab.
 const lookAhead = 16
 
-// find returns another slab's form of those parts, nil for none that is near.
+// find returns another slab's form with the given parts, or nil if there is
+// none within lookAhead.
 func (p *Slab) find(key uint64, cuts, own []byte) *form {
 	rest := p.others
 	for i := 0; i < lookAhead && rest != ""; i++ {
@@ -108,7 +112,7 @@ func (p *Slab) find(key uint64, cuts, own []byte) *form {
 	return p.findForm(published.find(key), cuts, own)
 }
 
-// findForm returns the first one of forms if it has those parts.
+// findForm returns the first form in forms if it has the given parts.
 func (p *Slab) findForm(forms string, cuts, own []byte) *form {
 	if forms == "" {
 		return nil
@@ -121,7 +125,7 @@ func (p *Slab) findForm(forms string, cuts, own []byte) *form {
 	return (*form)(unsafe.StringData(forms))
 }
 
-// publish lets other slabs have the forms that were made.
+// publish makes the new forms available to other slabs.
 func (p *Slab) publish() {
 	if p.sharing && len(p.forms) > 0 {
 		published.add(p.key, p.forms)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestSlab: handles of one memory are as those of their own.
+// TestSlab: handles in shared memory behave like separately allocated handles.
 func TestSlab(t *testing.T) {
 	var slab batch.Slab
 	var all []*batch.Series
@@ -26,7 +26,7 @@ func TestSlab(t *testing.T) {
 			wire = batch.AppendLabel(wire, l.Name, l.Value)
 		}
 		got := slab.Series(batch.Hash(wire), wire, nil)
-		clear(wire) // it is the caller's
+		clear(wire) // wire belongs to the caller
 		all = append(all, got)
 		if !got.Equal(want) || !bytes.Equal(got.AppendWire(nil), want.AppendWire(nil)) || got.Hash() != want.Hash() {
 			t.Errorf("%s is not %s", got, want)
@@ -50,8 +50,8 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// TestSlabIsFreed: what was made when little was expected goes when its few
-// neighbours go.
+// TestSlabIsFreed: a handle created while few were expected is freed together
+// with its few neighbours.
 func TestSlabIsFreed(t *testing.T) {
 	var slab batch.Slab
 	wire := batch.AppendLabel(nil, "a", fmt.Sprintf("%01000d", 1))
@@ -65,7 +65,7 @@ func TestSlabIsFreed(t *testing.T) {
 			s.Release()
 		}
 	}
-	// One in 64 lives, and keeps 7 others at most.
+	// One handle in 64 lives, and keeps at most 7 other handles alive.
 	if got, most := int64(heap())-int64(before), int64(n*8/64*1200); got > most {
 		t.Errorf("%d handles keep %d bytes, want at most %d", len(kept), got, most)
 	}

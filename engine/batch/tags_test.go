@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// wireOf returns sorted labels encoded.
+// wireOf returns sorted labels in their encoding.
 func wireOf(ls []batch.Label) (wire []byte) {
 	for _, l := range ls {
 		wire = batch.AppendLabel(wire, l.Name, l.Value)
@@ -22,7 +22,7 @@ func wireOf(ls []batch.Label) (wire []byte) {
 	return wire
 }
 
-// sameSeries fails unless got has in every way the labels of want.
+// sameSeries fails unless all methods of got return the labels of want.
 func sameSeries(t *testing.T, got, want *batch.Series, ls []batch.Label) {
 	t.Helper()
 	wire := want.AppendWire(nil)
@@ -60,7 +60,7 @@ func sameSeries(t *testing.T, got, want *batch.Series, ls []batch.Label) {
 				break
 			}
 		}
-		// Neither another label nor one less is equal.
+		// A series with a changed label or without one of its labels is not equal.
 		b.Set(ls[i].Name, ls[i].Value+"!")
 		if other := batch.NewSeries(b.Labels()); other.Equal(got) || got.Equal(other) || b.Matches(got) {
 			t.Fatalf("%v is equal to %v", got, other)
@@ -81,8 +81,8 @@ func sameSeries(t *testing.T, got, want *batch.Series, ls []batch.Label) {
 	}
 }
 
-// TestTags: a series is the same whether its labels are in one place or in two,
-// wherever they are in the order of names.
+// TestTags: a series behaves the same whether or not some of its labels are in
+// Tags, wherever they are in the order of names.
 func TestTags(t *testing.T) {
 	r := newRandom(11)
 	names := []string{"__name__", "a", "b", "c", "instance", "job", "le", "z", strings.Repeat("n", 130), "exported_job"}
@@ -126,7 +126,7 @@ func TestTags(t *testing.T) {
 		}
 		got := slab.Series(batch.Hash(wire), wire, target)
 		want := batch.NewSeries(ls)
-		clear(wire) // it is the caller's
+		clear(wire) // wire belongs to the caller
 		sameSeries(t, got, want, ls)
 		again := wireOf(ls)
 		if twice := slab.Series(batch.Hash(again), again, target); !twice.Equal(got) {
@@ -146,8 +146,8 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// fleetBody returns the labels of target i's series: those of a kind, with some
-// of its own among them.
+// fleetBody returns the labels of target i's series: the series of its kind,
+// and some that only this target has.
 func fleetBody(kind string, i, n int) (wires [][]byte, tags *batch.Tags) {
 	instance := fmt.Sprintf("host-%d:9100", i)
 	tags = batch.NewTags(wireOf([]batch.Label{{Name: "instance", Value: instance}, {Name: "job", Value: kind}}))
@@ -162,7 +162,7 @@ func fleetBody(kind string, i, n int) (wires [][]byte, tags *batch.Tags) {
 			ls[1].Value = instance + "+"
 			wires = append(wires, wireOf(ls))
 		}
-		if i == 0 && j%200 == 70 { // or a few more that others do not have
+		if i == 0 && j%200 == 70 { // or a few more that other targets do not have
 			for k := range 5 {
 				ls[1].Value = fmt.Sprint("only", k)
 				wires = append(wires, wireOf(ls))
@@ -181,11 +181,12 @@ func makeSeries(slab *batch.Slab, wires [][]byte, tags *batch.Tags) (out []*batc
 	return out
 }
 
-// place is where the name of a series is in memory.
+// place returns the address of a series' name in memory.
 func place(s *batch.Series) *byte { return unsafe.StringData(s.Name()) }
 
-// TestFleetSharesLabels: what the targets of a fleet have in common is there once,
-// though each has series of its own, and another kind of target begins at once.
+// TestFleetSharesLabels: the labels that the targets of a fleet have in common
+// are stored once, even if each target also has its own series, and another
+// kind of target starts at the same time.
 func TestFleetSharesLabels(t *testing.T) {
 	const n = 1000
 	places := map[*byte]bool{}
@@ -204,15 +205,15 @@ func TestFleetSharesLabels(t *testing.T) {
 			}
 		}
 	}
-	// What each target has of its own is about 17 in 1,000.
+	// About 17 in 1,000 series exist for one target only.
 	if most := 2*n + 2*10*40; len(places) > most {
 		t.Errorf("%d series have their labels in %d places, want at most %d", made, len(places), most)
 	}
 	runtime.KeepAlive(kept)
 }
 
-// TestFleetIsForgotten: nothing keeps the labels of a fleet that is gone, and
-// what one target leaves behind is no more than what others use.
+// TestFleetIsForgotten: the labels of a removed fleet are freed. After one
+// target is removed, only the labels that other targets use are left.
 func TestFleetIsForgotten(t *testing.T) {
 	const n = 4000
 	before := heap()
@@ -233,13 +234,13 @@ func TestFleetIsForgotten(t *testing.T) {
 			t.Fatal("no fleet")
 		}
 	}
-	runtime.GC() // the clean-ups have run after one, or will
+	runtime.GC() // the clean-ups have run after one GC, or will
 	if got, most := int64(heap())-int64(before), int64(rounds*n*20); got > most {
 		t.Errorf("%d fleets that are gone keep %d bytes, want less than %d", rounds, got, most)
 	}
 }
 
-// TestFleetConcurrent: targets begin at the same time.
+// TestFleetConcurrent: targets start at the same time.
 func TestFleetConcurrent(t *testing.T) {
 	for round := range 5 {
 		var wg sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// The text form is what people read and write in tests, examples and taps. It
-// looks like a scrape body and, unlike one, loses nothing:
+// The text form is for people: for tests, examples and taps. It looks like a
+// scrape body but, unlike a scrape body, is lossless:
 //
 //	# TYPE http_requests_total counter
 //	# HELP http_requests_total Requests served.
@@ -19,20 +19,22 @@ import (
 //	latency{job="api"} {count:3,sum:1.5,schema:3,positive_spans:[0:2],positive_buckets:[1,2]} 1700000000000
 //	gone{job="api"} stale 1700000000000
 //
-// One row a line: series, value, time, start timestamp, exemplars; times are
-// Unix ms. NaN is Prometheus's own, another payload is NaN(0x7ff8000000000000).
-// Names that are not plain are quoted, {"my.name",job="api"}; quotes use Go's
-// escapes. A native histogram has absolute bucket counts, counts:float when
-// they are floats, and leaves out what is zero. A metadata line holds for the
-// rows below it, until another one for the same name; `# TYPE name -` forgets
-// what was said. Other comments and empty lines mean nothing.
+// Each line is one row: series, value, time, start timestamp, exemplars. Times
+// are in Unix ms. NaN is Prometheus's normal NaN; a NaN with another payload is
+// written as NaN(0x7ff8000000000000). Names with special characters are quoted,
+// {"my.name",job="api"}, with Go's escapes. A native histogram has absolute
+// bucket counts, has counts:float if they are floats, and omits zero fields. A
+// metadata line applies to all rows below it, until another metadata line for
+// the same name; `# TYPE name -` removes the metadata of a name. Other comments
+// and empty lines are ignored.
 
-// AppendText appends b in text form to dst: everything but b.Source, and which
-// of two equal series was which handle. ParseText reads it back.
+// AppendText appends b in text form to dst. The text does not contain b.Source
+// and does not record which of several equal series had which handle. ParseText
+// reads it.
 func AppendText(dst []byte, b *Metrics) []byte { return appendText(dst, b, nil) }
 
-// AppendTextAt is AppendText without the times that are t, which is how
-// ParseText reads them back with TextOptions{T: t}.
+// AppendTextAt is like AppendText, but omits times that equal t. ParseText
+// restores them with TextOptions{T: t}.
 func AppendTextAt(dst []byte, b *Metrics, t int64) []byte { return appendText(dst, b, &t) }
 
 func appendText(dst []byte, b *Metrics, implied *int64) []byte {
@@ -141,12 +143,12 @@ func appendFloat(dst []byte, v float64) []byte {
 func isPlainName(s string) bool  { return model.LegacyValidation.IsValidMetricName(s) }
 func isPlainLabel(s string) bool { return model.LegacyValidation.IsValidLabelName(s) }
 
-// families is the metadata said so far, by metric or family name; nil where it
-// was said that there is none. Writer and reader keep the same one, so the
-// writer knows what the reader will conclude.
+// families maps the name of a metric or family to the metadata written so far.
+// The value is nil if the metadata was removed. Writer and reader keep the same
+// map, so the writer knows how the reader will interpret a row.
 type families map[string]*Metadata
 
-// familySuffixes are the endings of the series that belong to a family.
+// familySuffixes are the name suffixes of the series that belong to a family.
 var familySuffixes = map[model.MetricType][]string{
 	model.MetricTypeCounter:        {"_total", "_created"},
 	model.MetricTypeHistogram:      {"_bucket", "_count", "_sum", "_created"},
@@ -155,7 +157,8 @@ var familySuffixes = map[model.MetricType][]string{
 	model.MetricTypeInfo:           {"_info"},
 }
 
-// metadataOf returns the metadata of a series by its name: its own, else its family's.
+// metadataOf returns the metadata of a series by its name: its own, or else the
+// metadata of its family.
 func (f families) metadataOf(name string) *Metadata {
 	if m, ok := f[name]; ok {
 		return m
@@ -168,8 +171,8 @@ func (f families) metadataOf(name string) *Metadata {
 	return nil
 }
 
-// announce appends the comments from which a reader learns the metadata of s,
-// unless it knows.
+// announce appends the comments that tell a reader the metadata of s, unless
+// the reader already knows it.
 func (f *families) announce(dst []byte, s *Series) []byte {
 	var want Metadata
 	if m := s.Meta(); m != nil {
@@ -189,8 +192,8 @@ func (f *families) announce(dst []byte, s *Series) []byte {
 	key := name
 	for _, suffix := range familySuffixes[want.Type] {
 		family := strings.TrimSuffix(name, suffix)
-		// A counter's name is its family's but in OpenMetrics, and a name that
-		// has metadata of its own is asked before its family.
+		// Except in OpenMetrics, a counter has the name of its family. Metadata for
+		// the exact name takes precedence over metadata of the family.
 		if _, own := (*f)[name]; family != name && family != "" && want.Type != model.MetricTypeCounter && !own {
 			key = family
 			break
@@ -230,8 +233,8 @@ func appendComment(dst []byte, kind, name, text string) []byte {
 	return append(dst, '\n')
 }
 
-// commentText writes a help or unit as scrape bodies have it, and in quotes
-// where that would not come back.
+// commentText formats a help text or unit as in a scrape body. It is quoted if
+// it could not be read back otherwise.
 func commentText(s string) string {
 	quoted := strconv.Quote(s)
 	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(s)

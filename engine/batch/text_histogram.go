@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// resetHints are the words for a histogram's counter reset hint, by its number.
+// resetHints are the names of the counter reset hints, indexed by their number.
 var resetHints = [...]string{"unknown", "yes", "no", "gauge"}
 
-// appendHistogram appends {key:value,…}. Count comes first and always; what is
-// zero is left out.
+// appendHistogram appends {key:value,…}. Count comes first and is always
+// written. Other fields are omitted if they are zero.
 func appendHistogram(dst []byte, h Histogram) []byte {
 	w := histogramWriter{append(dst, '{')}
 	if h.Int != nil {
@@ -91,7 +91,7 @@ func (w *histogramWriter) spans(side string, spans []histogram.Span) {
 	w.dst = append(w.dst, ']')
 }
 
-// ints writes buckets as counts, not as the differences that deltas are.
+// ints appends buckets as absolute counts; deltas contains differences.
 func (w *histogramWriter) ints(side string, spans []histogram.Span, deltas []int64) {
 	w.spans(side, spans)
 	if len(deltas) == 0 {

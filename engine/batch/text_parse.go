@@ -11,30 +11,32 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// TextOptions say what the text form leaves open. The zero value is usable.
+// TextOptions supply the data that the text form does not contain. The zero
+// value is usable.
 type TextOptions struct {
-	// T is the time of rows that have none: Unix ms, of log lines Unix ns.
+	// T is the time of rows without a time, in Unix ms for samples and Unix ns for
+	// log lines.
 	T int64
-	// Source becomes the batch's.
+	// Source is the Source of the batch.
 	Source uint64
-	// Series returns the handle for sorted labels; meta may be nil. Without
-	// it, each set of labels and metadata gets one new handle. An Interner's
-	// Intern fits in, and so does a test's map of handles.
+	// Series returns the handle for sorted labels; meta may be nil. If Series is
+	// nil, each set of labels and metadata gets one new handle. Both an Interner's
+	// Intern and a test's map of handles can be used.
 	Series func(sorted []Label, meta *Metadata) *Series
 }
 
-// SyntaxError is a mistake in the text form.
+// SyntaxError is an error in the text form.
 type SyntaxError struct {
-	Line, Col int // from 1; Col in bytes
+	Line, Col int // Line starts at 1; Col is in bytes
 	Msg       string
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Col, e.Msg) }
 
-// ParseText reads a batch in text form: what AppendText wrote, or a scrape body
-// in the classic format with times in ms. Rows stay in order. A label with an
-// empty value counts as missing, as everywhere. The first mistake ends it with
-// a *SyntaxError.
+// ParseText parses a batch in text form: the output of AppendText, or a scrape
+// body in the classic format with times in ms. Rows stay in order. A label with
+// an empty value is treated as missing. Parsing stops at the first error with a
+// *SyntaxError.
 func ParseText(text string, o TextOptions) (*Metrics, error) {
 	p := textParser{o: o, b: &Metrics{Source: o.Source}, said: families{}, handles: map[handleKey]*Series{}}
 	for text != "" {
@@ -157,7 +159,7 @@ func (p *textParser) series() (*Series, error) {
 		}
 	}
 	meta := p.said.metadataOf(name)
-	if meta != nil && *meta == (Metadata{}) { // an empty help says nothing
+	if meta != nil && *meta == (Metadata{}) { // an empty help text is no metadata
 		meta = nil
 	}
 	return p.handle(meta), nil
@@ -183,16 +185,16 @@ func (p *textParser) handle(meta *Metadata) *Series {
 	return s
 }
 
-// histogramAhead reports whether the brace at the position opens a histogram:
-// a key and a colon follow.
+// histogramAhead reports whether the brace at the current position opens a
+// histogram, that is, a key and a colon follow.
 func (p *textParser) histogramAhead() bool {
 	rest := strings.TrimLeft(p.line[p.pos+1:], " \t")
 	key := strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz_")
 	return len(key) < len(rest) && strings.HasPrefix(strings.TrimLeft(key, " \t"), ":")
 }
 
-// labelSet appends the labels between braces. A quoted string alone is the
-// metric name where one may stand.
+// labelSet appends the labels between braces. If named is true, a quoted string
+// without a value is the metric name.
 func (p *textParser) labelSet(dst []Label, named bool) ([]Label, error) {
 	p.pos++
 	for {
@@ -251,7 +253,7 @@ func (p *textParser) exemplar() (e Exemplar, err error) {
 	return e, err
 }
 
-// comment reads metadata; other comments mean nothing.
+// comment parses metadata and ignores other comments.
 func (p *textParser) comment() error {
 	p.pos++
 	p.space()
@@ -296,7 +298,8 @@ func (p *textParser) comment() error {
 	return nil
 }
 
-// amend changes what is known of a name, in a copy: rows above keep theirs.
+// amend changes the metadata of a name in a copy, because the rows above keep
+// the old metadata.
 func (p *textParser) amend(name string, change func(*Metadata)) {
 	var m Metadata
 	if old := p.said[name]; old != nil {
@@ -317,7 +320,7 @@ func parseType(s string) (model.MetricType, bool) {
 	return "", false
 }
 
-// unescape undoes the two escapes that help texts of scrape bodies have.
+// unescape resolves the two escapes of help texts in scrape bodies.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -364,7 +367,7 @@ func parseFloat(s string) (float64, bool) {
 	return v, true
 }
 
-// word returns what stands before the next space.
+// word returns the text up to the next space.
 func (p *textParser) word() string {
 	rest := p.line[p.pos:]
 	if i := strings.IndexAny(rest, " \t"); i >= 0 {
@@ -373,7 +376,7 @@ func (p *textParser) word() string {
 	return rest
 }
 
-// quoted reads a string in double quotes.
+// quoted parses a string in double quotes.
 func (p *textParser) quoted() (string, error) {
 	rest := p.line[p.pos:]
 	if !strings.HasPrefix(rest, `"`) {
@@ -410,7 +413,7 @@ func (p *textParser) space() {
 	}
 }
 
-// next returns the byte at the position, 0 at the end.
+// next returns the byte at the current position, or 0 at the end.
 func (p *textParser) next() byte {
 	if p.pos < len(p.line) {
 		return p.line[p.pos]

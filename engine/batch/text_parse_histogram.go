@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// histogram reads {key:value,…}.
+// histogram parses {key:value,…}.
 func (p *textParser) histogram() (Histogram, error) {
 	start := p.pos
 	end := strings.IndexByte(p.line[p.pos:], '}')
@@ -68,7 +68,7 @@ func (p *textParser) histogram() (Histogram, error) {
 	return h, f.err
 }
 
-// histogramFields hands the fields out by key, and keeps the first error.
+// histogramFields returns the fields by key and keeps the first error.
 type histogramFields struct {
 	p      *textParser
 	fields map[string]string
@@ -224,7 +224,8 @@ func (f *histogramFields) spans(key string) (spans []histogram.Span) {
 	return spans
 }
 
-// validate checks what a typing mistake breaks: as many buckets as the spans say.
+// validate checks for typing mistakes: the number of buckets must match the
+// spans.
 func (f *histogramFields) validate(h Histogram, start int) error {
 	check := func(side string, spans []histogram.Span, buckets int) error {
 		var want uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// same compares batches by content: bits of floats, labels and metadata.
+// same compares batches by content: the bits of floats, labels and metadata.
 var same = cmp.Options{
 	cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }),
 	cmp.Comparer(func(a, b *batch.Series) bool {
@@ -48,7 +48,8 @@ func TestTextLeavesOutImpliedTimes(t *testing.T) {
 	}
 }
 
-// What is written when what is on the left was read.
+// The text on the left is parsed and written again. The text on the right is
+// the result.
 func TestTextForm(t *testing.T) {
 	f := func(in, want string) {
 		t.Helper()
@@ -109,7 +110,7 @@ func TestTextHandles(t *testing.T) {
 		t.Error("one series got two handles")
 	}
 
-	// handles of the caller's
+	// handles from the caller
 	in := batch.NewInterner(0)
 	o := batch.TextOptions{Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series { return in.Intern(ls, m, epoch) }}
 	x, err := batch.ParseText(text, o)

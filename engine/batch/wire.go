@@ -5,12 +5,13 @@ import (
 	"iter"
 )
 
-// A wire is labels as the repeated field 1 of a remote write 1.0 TimeSeries:
-// 0x0a len (0x0a len name 0x12 len value), varint lengths, sorted by name. One
-// that is in use is never written again, so the strings cut from it live on.
+// A wire contains labels, sorted by name, in the encoding of the repeated field
+// 1 of a remote write 1.0 TimeSeries: 0x0a len (0x0a len name 0x12 len value),
+// with varint lengths. A wire in use is immutable, so strings that alias it
+// stay valid.
 
-// WireLabels yields the labels of a wire in name order, the metric name among
-// them.
+// WireLabels yields the labels of a wire in name order, including the metric
+// name.
 func WireLabels(wire string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { yieldLabels(wire, yield) }
 }
@@ -35,11 +36,12 @@ func appendCut(dst []Label, wire string) []Label {
 	return dst
 }
 
-// wireValue returns the value of a label of a wire, "" when it is missing.
+// wireValue returns the value of a label in a wire, or "" if it is missing.
 func wireValue(w, name string) string {
 	for len(w) > 0 {
-		// The hottest read there is. A label below 128 bytes has all its
-		// lengths in one byte; its value starts 6 bytes and a name in.
+		// This is the hottest read. A label shorter than 128 bytes has one-byte
+		// lengths, so its value starts 6 bytes plus the length of the name after its
+		// start.
 		if size := int(w[1]); size < 0x80 {
 			if n := int(w[3]); n == len(name) && w[4:4+n] == name {
 				return w[6+n : 2+size]
@@ -56,7 +58,8 @@ func wireValue(w, name string) string {
 	return ""
 }
 
-// cutLabel cuts the first label off a wire string. wire is ours, hence well formed.
+// cutLabel splits the first label off a wire. The wire was encoded by weir, so
+// it is well formed.
 func cutLabel(w string) (name, value, rest string) {
 	if size := int(w[1]); size < 0x80 { // all its lengths are one byte
 		n := int(w[3])
@@ -87,8 +90,8 @@ func uvarint(s string) (v, n int) {
 	}
 }
 
-// AppendLabels appends labels in the form of AppendWire to dst. They must be
-// sorted by name, names unique, no value empty.
+// AppendLabels appends labels in the encoding of AppendWire to dst. They must
+// be sorted by name, with unique names and without empty values.
 func AppendLabels(dst []byte, sorted []Label) []byte {
 	for _, l := range sorted {
 		dst = AppendLabel(dst, l.Name, l.Value)
@@ -96,8 +99,9 @@ func AppendLabels(dst []byte, sorted []Label) []byte {
 	return dst
 }
 
-// AppendLabel appends a label in the form of AppendWire to dst. A wire has labels
-// sorted by name, names unique, no value empty.
+// AppendLabel appends one label in the encoding of AppendWire to dst. The
+// labels of a wire are sorted by name, with unique names and without empty
+// values.
 func AppendLabel[S string | []byte](dst []byte, name, value S) []byte {
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(wireLabelSize(len(name), len(value))))
@@ -109,8 +113,8 @@ func AppendLabel[S string | []byte](dst []byte, name, value S) []byte {
 	return append(dst, value...)
 }
 
-// wireLabelSize is the length of a label without its own head, of those of its
-// name and its value.
+// wireLabelSize returns the length of an encoded label without its own header,
+// but with the headers of its name and value.
 func wireLabelSize(name, value int) int {
 	return 2 + uvarintSize(name) + name + uvarintSize(value) + value
 }

@@ -16,196 +16,204 @@ import (
 
 // Component is one running node of the graph.
 type Component interface {
-	// Run works until ctx ends and returns after its last goroutine. A nil
-	// error before that means the component is done (health: exited); an error
-	// makes the engine build and run a new one, with back-off.
+	// Run works until ctx ends and returns after its last goroutine has ended. If
+	// it returns nil earlier, the component is done (health: exited). If it
+	// returns an error, the engine builds and runs a new component, with back-off.
 	//
-	// When ctx ends, a source first finishes the batch in flight and then
-	// returns; the components it sends to are still running by then. If the
-	// cause is ErrRemoved, its series end: it sends their staleness markers.
-	// When weir stops, it sends none: the next process continues the series.
+	// When ctx ends, a source first finishes the batch in flight and then returns.
+	// The components that it sends to still run at that time. If the cause is
+	// ErrRemoved, the source sends staleness markers for its series. When weir
+	// stops, it sends none, because the next process continues the series.
 	//
-	// A component that is replaced gets ErrReplaced as the cause. Without a
-	// receiver, its Run has returned before the new one's is called. With one,
-	// both run side by side until the calls in flight on the old one are done;
-	// calls may come before Run has opened what they need and then wait for it.
+	// A component that is replaced gets ErrReplaced as the cause. If it has no
+	// receiver, its Run returns before the Run of the new component is called. If
+	// it has a receiver, both run at the same time until the calls in flight on
+	// the old component have returned. Calls may arrive before Run has opened the
+	// resources that they need; they must wait for Run.
 	Run(ctx context.Context) error
 }
 
 // Updater is a Component that can take new arguments while it runs.
 type Updater interface {
-	// Update takes what the Registration's NewArgs returned, decoded. It is
-	// called from one goroutine at a time, beside Run, also before Run has
-	// been called. On error the component keeps its old arguments; an error
-	// that is ErrRebuild makes the engine build a new component instead.
+	// Update takes a decoded value of the type that NewArgs of the Registration
+	// returns. It is called from one goroutine at a time, concurrently with Run,
+	// and possibly before Run has been called. On error, the component keeps its
+	// old arguments. If the error is ErrRebuild, the engine builds a new
+	// component.
 	Update(args any) error
 }
 
-// Sourced is a Component that reads files besides its arguments and wants
-// Update called (with the same arguments) when one of them changed.
+// Sourced is a Component that reads files in addition to its arguments. The
+// engine calls Update with the same arguments when one of the files changes.
 type Sourced interface {
-	// Sourced returns absolute paths, of which the last element may be a
-	// pattern with a star. The engine asks after Build and after each Update.
+	// Sourced returns absolute paths. The last element of a path may be a pattern
+	// with a star. The engine calls it after Build and after each Update.
 	Sourced() []string
 }
 
-// Debugger is a Component with details for the page and the status API.
+// Debugger is a Component with details for the web UI and the status API.
 type Debugger interface {
 	// DebugInfo returns a value that encoding/json can marshal, without
 	// secrets. It is called from any goroutine and must not block.
 	DebugInfo() any
 }
 
-// Warner is an arguments struct, or one of a nested block, with something to
-// say about what was written. It is asked after Validate.
+// Warner is an arguments struct, or the struct of a nested block, that warns
+// about its values. It is called after Validate.
 type Warner interface {
-	// Warnings are sentences that name the attribute they are about, such as
-	// "max_cache_size has no effect": the user sees them at its position.
+	// Warnings returns sentences that name the attribute they are about, such as
+	// "max_cache_size has no effect". They are shown at the position of the
+	// attribute.
 	Warnings() []string
 }
 
-// StorageChecker is an arguments struct that names files to read, which must not
-// be weir's own.
+// StorageChecker is an arguments struct that names files to read. The files
+// must not be files of weir's own.
 type StorageChecker interface {
-	// CheckStorage returns what is wrong with the arguments of a weir with this
-	// storage directory, which is absolute and need not exist. It is asked after
+	// CheckStorage returns the errors in the arguments if dir is the storage
+	// directory. dir is absolute and need not exist. CheckStorage is called after
 	// Validate.
 	CheckStorage(dir string) []*ArgumentError
 }
 
-// Content is something in batches that not every sink can send, in words that
-// complete "this makes …".
+// Content is a kind of data that some sinks cannot send. The text completes the
+// sentence "this creates …".
 type Content string
 
-// CustomBuckets is what a sink needs remote write 2.0 for.
+// CustomBuckets can be sent with remote write 2.0 only.
 const CustomBuckets Content = "native histograms with custom buckets"
 
-// Maker is an arguments struct that may ask for a Content.
+// Maker is an arguments struct that may make the component create a Content.
 type Maker interface {
-	// Makes returns the Contents that the component makes, each with the argument
-	// that asks for it.
+	// Makes returns the Contents that the component creates, each with the
+	// argument that enables it.
 	Makes() map[Content]string
 }
 
 // Loser is an arguments struct of a sink that may drop a Content.
 type Loser interface {
-	// Loses returns why, with these arguments, the sink drops a Content; nothing
-	// if it sends it.
+	// Loses returns the reasons why a sink with these arguments drops a Content.
+	// It returns nil if the sink sends it.
 	Loses(c Content) []Loss
 }
 
-// Loss says why a sink drops a Content.
+// Loss is a reason why a sink drops a Content.
 type Loss struct {
-	Path string // the argument that is about it
+	Path string // the argument that causes it
 	Why  string // a main clause
 	Hint string // what to do
 }
 
-// ArgumentError is what is wrong with one argument of a block.
+// ArgumentError is an error in one argument of a block.
 type ArgumentError struct {
-	// Path is where it is, such as tls.cert_file; of one that is not written, the
-	// innermost block around it that is.
+	// Path is the path of the argument, such as tls.cert_file. If the argument is
+	// not written, Path is the path of the innermost block around it that is.
 	Path string
 	Err  error
-	// Detail is what to write instead, in lines of its own; may be empty.
+	// Detail says what to write instead, on separate lines. It may be empty.
 	Detail string
-	// Warning says that it refuses nothing.
+	// Warning reports that the error is only a warning: the arguments are
+	// accepted.
 	Warning bool
 }
 
 func (e *ArgumentError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // HTTPHandler is a Component that serves HTTP below /api/v0/component/<id>/, to
-// everyone. The handler sees paths without that prefix, and no credentials of
-// weir's. Headers that act on weir's whole origin, such as Set-Cookie, are taken
-// off its answers, and browsers are told to isolate them
+// everyone. The handler gets paths without that prefix, and none of weir's
+// credentials. Response headers that affect weir's whole origin, such as
+// Set-Cookie, are removed, and browsers isolate the response
 // (Content-Security-Policy: sandbox).
 type HTTPHandler interface {
 	Handler() http.Handler
 }
 
-// Controller is a Component with data that its user may look into and change
-// while it runs, which is nobody's else: what a script keeps, what it could not
-// send.
+// Controller is a Component with private data that its user may read and change
+// while it runs: the state of a script, and the data that it could not send.
 type Controller interface {
-	// Control serves below /api/v0/control/<id>/, over the control socket and
-	// to callers with credentials. The handler sees paths without that prefix.
+	// Control serves below /api/v0/control/<id>/, over the control socket and to
+	// callers with credentials. The handler gets paths without that prefix.
 	Control() http.Handler
 }
 
-// Registration is what a block name means.
+// Registration defines a block name.
 type Registration struct {
 	// Name is the block's name, such as prometheus.scrape.
 	Name string
-	// Version changes when the component's code does; the engine rebuilds the
-	// nodes whose Version changed. Natives leave it empty.
+	// Version changes when the component's code changes. The engine then rebuilds
+	// its nodes. Native components leave it empty.
 	Version string
-	// Origin is a clause that says where the component is defined and what its
-	// arguments are, for errors about unknown and missing ones; "" for none.
+	// Origin is a clause that says where the component is defined and which
+	// arguments it has. It is used in errors about unknown and missing arguments.
+	// It may be empty.
 	Origin string
-	// Sources are the files, absolute, that the registration was made from; the
-	// first is the one that is called by its name, where there is one.
-	// The engine asks the catalog again when one of them changes.
+	// Sources are the absolute paths of the files that define the component. If
+	// one file has the component's name, it is the first. The engine calls Lookup
+	// again when one of them changes.
 	Sources []string
-	// Err says why there is no component although the name is known: a script
-	// that does not compile. Nothing but Name, Sources and, if its content was read,
-	// Version is set then.
+	// Err says why a known name has no component, for example because a script
+	// does not compile. Only Name, Sources and, if the content could be read,
+	// Version are set then.
 	Err error
 
-	// Accepts are the signals its receiver takes. With 0 it has no receiver;
-	// otherwise Exports must have a field tagged `alloy:"receiver,attr"` of
-	// type *flow.Receiver, which the engine fills before Build.
+	// Accepts are the signals that its receiver takes. With 0 it has no receiver.
+	// Otherwise, Exports must have a field tagged `alloy:"receiver,attr"` of type
+	// *flow.Receiver, which the engine sets before Build.
 	Accepts batch.Signals
-	// Sends are the signals it sends to the receivers in its arguments. The
-	// engine checks them against what those accept before anything is built.
+	// Sends are the signals that it sends to the receivers in its arguments.
+	// Before anything is built, the engine checks that these receivers accept
+	// them.
 	Sends batch.Signals
-	// Passes is for a component that sends on what it gets: it returns the signals,
-	// of Accepts, that one with these decoded arguments is for, at least one, and
-	// why it is not for the others. Such a node accepts and sends these and no
-	// others, and none that no receiver in its arguments takes. nil: all.
+	// Passes is set for a component that forwards the signals it receives. It
+	// returns the signals, at least one of Accepts, that the component supports
+	// with these decoded arguments, and why it does not support the rest. The node
+	// accepts and sends only signals that Passes returns and that a receiver in
+	// its arguments takes. nil: all of Accepts.
 	Passes func(args any) (signals batch.Signals, why string)
 
-	// NewArgs returns a new pointer to the arguments, defaults filled in.
+	// NewArgs returns a new pointer to the arguments with their defaults.
 	NewArgs func() any
-	// Exports is the zero value of the exports struct, nil for none.
+	// Exports is the zero value of the exports struct, or nil if there are no
+	// exports.
 	Exports any
-	// ExportsLater says that Run learns what there is to export. Nodes that
-	// refer to it wait for the first Export instead of taking the zero value.
+	// ExportsLater means that the exports are not known before Run. Nodes that
+	// refer to them wait for the first Export instead of using the zero value.
 	ExportsLater bool
-	// Check returns what is wrong with decoded arguments beyond what they say of
-	// themselves in Validate: it is for what depends on the component. settled
-	// tells whether all that an attribute or block of the block depends on is
-	// known; else its value may be another when it is built. nil: nothing.
+	// Check returns the errors in decoded arguments that depend on the component;
+	// Validate returns the rest. settled reports whether everything that an
+	// attribute or block depends on is known. If it is not, the value may be
+	// different when the component is built. nil: no check.
 	Check func(args any, settled func(name string) bool) []*ArgumentError
-	// Trial tries this version before a node runs it. It returns nil if the version
-	// may run. The engine calls it once for each node and its arguments, from several
-	// goroutines, and ends ctx when another version is wanted. nil: every version may
-	// run.
+	// Trial tries this version before a node runs it. It returns nil if the
+	// version may run. The engine calls it once for each node and its arguments,
+	// from several goroutines, and ends ctx when another version is wanted. nil:
+	// every version may run.
 	Trial func(ctx context.Context, t Trial) *Rejection
-	// Build makes a component. args is what NewArgs returned, decoded; the
+	// Build creates a component. args is a decoded value from NewArgs; the
 	// component may keep it. previous is the component of the same node that the
-	// new one is about to replace, nil the first time; it still runs and consumes.
-	// Take from it what must survive a reload, and do not keep it: each component
-	// would then keep all earlier ones in memory. Build has no side effect that
-	// Run must undo.
+	// new component will replace; it is nil the first time. It still runs and
+	// consumes. Take any state that must survive a reload from it, but do not keep
+	// a reference to it: each component would then keep all earlier components in
+	// memory. Build has no side effect that Run must undo.
 	Build func(o Options, args any, previous Component) (Component, error)
-	// NeedsServices are the services that Options.Service answers.
+	// NeedsServices are the services that the component gets through
+	// Options.Service.
 	NeedsServices []string
-	// Overlaps says of a component without a receiver that the next one may run
-	// while it still does: it is asked from outside, and goes on answering until
-	// the next one does. Without, Run is called when that of the one before has
-	// returned. What has a receiver always overlaps.
+	// Overlaps allows a component without a receiver to run until the next
+	// component of the node runs, because it answers requests from outside. If
+	// Overlaps is false, Run is called after the Run of the previous component has
+	// returned. A component with a receiver always overlaps.
 	Overlaps bool
 
 	// Unique allows one node of this name in a graph, and no label.
 	Unique bool
 	// Doc is the manual of the component.
 	Doc Doc
-	// About is what its catalog has to say of it beyond this, for tools that know
-	// the catalog; nil: nothing.
+	// About is additional data from the catalog, for tools that know the catalog.
+	// It may be nil.
 	About any
 }
 
@@ -216,9 +224,10 @@ type Trial struct {
 	// Args are the decoded arguments.
 	Args any
 	// Running is the component that the version would replace. It may have been
-	// replaced, or have ended, when it is called. nil: there is none, as at the start.
+	// replaced, or have ended, when Trial is called. It is nil if no component
+	// runs, as at the start.
 	Running Component
-	// Begin is told of each step that begins, such as StepTest. It is not nil.
+	// Begin is called when a step such as StepTest begins. It is not nil.
 	Begin func(step string)
 }
 
@@ -236,14 +245,15 @@ const (
 // ShortVersion returns a version as people see it: its first 7 characters.
 func ShortVersion(version string) string { return version[:min(7, len(version))] }
 
-// Rejection says that a version of a component failed its trial. The engine
-// keeps the version that runs, or starts LastGood. Without either, it starts the
-// rejected version. It reports Err in all cases.
+// Rejection means that a version of a component failed its trial. The engine
+// keeps the running version, or starts LastGood. If there is neither, it starts
+// the rejected version. It reports Err in all cases.
 type Rejection struct {
-	// Step is the step that the version failed in; "" is StepTest.
+	// Step is the step that failed. "" means StepTest.
 	Step string
 	Err  error
-	// LastGood is the newest version that passed its trial; nil when none has.
+	// LastGood is the newest version that passed its trial. It is nil if no
+	// version has passed.
 	LastGood *Registration
 	// Passed is when LastGood passed.
 	Passed time.Time
@@ -251,105 +261,108 @@ type Rejection struct {
 
 // Doc is a component's manual, as `weir components NAME` prints it.
 type Doc struct {
-	// Summary is a sentence, then maybe paragraphs.
+	// Summary is a sentence that more paragraphs may follow.
 	Summary string
-	// Args are sentences by attribute path, such as "endpoint.url".
+	// Args maps the path of an argument, such as "endpoint.url", to its
+	// description in sentences.
 	Args map[string]string
-	// Exports are sentences by field of the exports.
+	// Exports maps a field of the exports to its description in sentences.
 	Exports map[string]string
-	// Example is a config that parses.
+	// Example is a config without syntax errors.
 	Example string
 }
 
-// Catalog answers what a block name means now.
+// Catalog finds the component of a block name.
 type Catalog interface {
-	// Lookup returns the registration of a name, ok false when this catalog
-	// does not know it. A registration with Err is known.
+	// Lookup returns the registration of a name. ok is false if this catalog does
+	// not know the name; a name whose registration has Err is known.
 	Lookup(name string) (r Registration, ok bool)
-	// Names returns the names it knows now, sorted.
+	// Names returns the names that it knows now, sorted.
 	Names() []string
-	// Roots returns the directories to watch: a change below them may change
-	// what Lookup and Names answer. May be empty.
+	// Roots returns the directories to watch. A change below them may change the
+	// results of Lookup and Names. It may be empty.
 	Roots() []string
-	// Refresh drops what was remembered about the given files; paths are absolute.
+	// Refresh removes the given files from the cache. paths are absolute.
 	Refresh(paths []string)
 }
 
 // Extensible is a Catalog to which users add components by writing files.
 type Extensible interface {
-	// NewFile returns the path of a file that would make a component of name; ""
-	// if no file would.
+	// NewFile returns the path of the file that would define the component name.
+	// It returns "" if no file can define it.
 	NewFile(name string) string
 }
 
-// Changing is a Catalog of which an answer may change although no file does, as
-// when something that took long is ready.
+// Changing is a Catalog whose results may change although no file changes, for
+// example when a long compilation ends.
 type Changing interface {
-	// OnChange has fn called with the files whose answers changed, from any
-	// goroutine; fn does not block. It replaces what was set before. From then on
-	// Lookup does not wait for long.
+	// OnChange sets the function that is called, from any goroutine, with the
+	// files whose results changed. fn does not block. It replaces the previous
+	// function. After this call, Lookup no longer waits for long operations.
 	OnChange(fn func(paths []string))
 }
 
-// PendingError is, or is wrapped by, the Err of a Registration that is not known yet,
-// such as that of a script which takes long to compile. Running nodes
-// keep their version, and a new node waits.
+// PendingError is, or is wrapped by, the Err of a Registration that is not
+// known yet, such as the registration of a script that takes long to compile.
+// Running nodes keep their version, and a new node waits.
 type PendingError struct {
 	Err  error
-	What string // what is waited for, such as "the compilation of x.lua"
-	// Done is closed when the answer is known, after Changing's function was called.
+	What string // the pending operation, such as "the compilation of x.lua"
+	// Done is closed when the result is known and the function set by Changing has
+	// been called.
 	Done <-chan struct{}
 }
 
-// Error says what takes long.
+// Error names the pending operation.
 func (e *PendingError) Error() string { return e.Err.Error() }
 
-// Options is what the engine gives to Build. The zero value of a field is
-// never passed.
+// Options is the engine's input to Build. Except where noted, no field has its
+// zero value.
 type Options struct {
 	// ID is the node's name in the graph: prometheus.scrape.default.
 	ID string
-	// Position returns where the node's block is now, as file:line, for errors.
-	// nil: nobody knows.
+	// Position returns the current position of the node's block as file:line, for
+	// errors. It is nil if the position is unknown.
 	Position func() string
 	// Logger carries component_id.
 	Logger *slog.Logger
-	// Registerer adds the label component_id. What the component registers is
-	// unregistered when it is replaced or removed; meanwhile the old and the new
-	// component may register the same, of which the new one's is shown. To count
-	// on over a reload, take the collectors from the previous component and register them.
+	// Registerer adds the label component_id. The metrics of a component are
+	// unregistered when it is replaced or removed. During a replacement, the old
+	// and the new component may register the same metric; the metric of the new
+	// component is shown. To keep counters across a reload, take the collectors
+	// from the previous component and register them.
 	Registerer prometheus.Registerer
-	// DataPath is a directory of the node's own, not created yet.
+	// DataPath is a directory for this node alone. It does not exist yet.
 	DataPath string
-	// StoragePath is weir's storage.path, for what is not found by the node's
-	// name: journals.
+	// StoragePath is weir's storage.path. It is for data that is not stored under
+	// the node's name, such as journals.
 	StoragePath string
-	// UserAgent is what weir calls itself in requests: weir/<version>.
+	// UserAgent is the value of the User-Agent header in requests: weir/<version>.
 	UserAgent string
 	// Clock is the engine's clock.
 	Clock clock.Clock
-	// Stats counts the node's samples: pass it to flow.NewOutput, and Drop what
-	// is dropped.
+	// Stats counts the node's samples. Pass it to flow.NewOutput, and call Drop
+	// for dropped samples.
 	Stats *flow.Stats
-	// Export replaces the node's exports (all of them but receiver, which the
-	// engine keeps). Equal exports propagate nothing. It may be called from
-	// Build, Update and Run, from any goroutine, and does not wait for the
-	// nodes that depend on it.
+	// Export replaces the node's exports, except the receiver, which the engine
+	// keeps. If they are equal to the current exports, it does nothing. It may be
+	// called from Build, Update and Run, and from any goroutine. It does not wait
+	// for the nodes that depend on the exports.
 	Export func(exports any)
 	// Health reports how the component itself sees its health. The engine keeps
-	// the last report for each h.Reason: a report ends that of the same reason
-	// alone. It merges them with what it knows (build, update and run errors,
-	// operations that do not return), and keeps when each began: a report may
-	// repeat the state.
+	// the last report per h.Reason; a new report replaces only the report of the
+	// same reason. The engine merges the reports with its own information (build,
+	// update and run errors, operations that do not return), and records when each
+	// state began. A component may therefore report the same state repeatedly.
 	Health func(h Health)
-	// Watch is told of operations that could hang, so that the node is unhealthy
-	// while one has not returned. nil: nobody watches.
+	// Watch watches operations that could hang: the node is unhealthy while one of
+	// them has not returned. If Watch is nil, operations are not watched.
 	Watch *stall.Watch
 	// Service returns the data of a service named in NeedsServices.
 	Service func(name string) (any, error)
 }
 
-// Where names the node and the place of its block, for errors.
+// Where returns the node's ID and the position of its block, for errors.
 func (o Options) Where() string {
 	if o.Position == nil {
 		return o.ID

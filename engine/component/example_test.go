@@ -9,18 +9,18 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Arguments are what the block takes. The comments are its manual.
+// Arguments are the arguments of the block. The comments are its manual.
 type Arguments struct {
-	// ForwardTo are the receivers that get what is kept.
+	// ForwardTo are the receivers of the samples that are kept.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 	// Name is the metric to keep.
 	Name string `alloy:"name,attr,optional"`
 }
 
-// SetToDefault keeps up.
+// SetToDefault sets Name to up.
 func (a *Arguments) SetToDefault() { *a = Arguments{Name: "up"} }
 
-// Exports are what other blocks may refer to.
+// Exports are the values that other blocks may refer to.
 type Exports struct {
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
@@ -66,7 +66,7 @@ func Example() {
 		},
 	})
 
-	// What the engine does for a block `example.keep "default" { … }`:
+	// The engine does the following for a block `example.keep "default" { … }`:
 	r, _ := catalog.Lookup("example.keep")
 	stats := new(flow.Stats)
 	c, _ := r.Build(component.Options{ID: "example.keep.default", Stats: stats}, r.NewArgs(), nil)

@@ -9,18 +9,20 @@ import (
 var ErrRebuild = errors.New("the change needs a rebuild")
 
 // ErrReplaced is the cause (context.Cause) with which the context of Run ends
-// when the component that replaces it has taken over.
+// when a new component has replaced this one.
 var ErrReplaced = errors.New("the component was replaced")
 
 // ErrRemoved is the cause (context.Cause) with which the context of Run ends
-// when the node leaves the graph while weir goes on running. With a cause that
-// is neither ErrRemoved nor ErrReplaced, weir stops and expects to come back.
+// when the node leaves the graph while weir continues to run. If the cause is
+// neither ErrRemoved nor ErrReplaced, weir stops and expects to be started
+// again.
 var ErrRemoved = errors.New("the node was removed")
 
-// HealthState is how well a node does.
+// HealthState is the health of a node.
 type HealthState uint8
 
-// The health states, from best to worst where they are merged.
+// The health states, from best to worst. Merged states have the worst of their
+// states.
 const (
 	Unknown HealthState = iota
 	Healthy
@@ -36,42 +38,44 @@ func (s HealthState) String() string { return healthNames[s] }
 // MarshalText returns the state in lower case.
 func (s HealthState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// The reasons for which a node is not healthy. A component may have reasons of
-// its own, in lower_snake_case and of a closed set: they are a metric's label.
+// The reasons for which a node is not healthy. A component may define its own
+// reasons. They are in lower_snake_case and from a closed set, because they are
+// values of a metric label.
 const (
-	// ReasonBuild: the component cannot be built or updated as the config says.
+	// ReasonBuild means that the component cannot be built or updated with this
+	// config.
 	ReasonBuild = "build"
-	// ReasonRun: the component failed while it ran.
+	// ReasonRun means that the component failed while it ran.
 	ReasonRun = "run"
-	// ReasonStalled: an operation has not returned; see package stall.
+	// ReasonStalled means that an operation has not returned; see package stall.
 	ReasonStalled = "stalled"
-	// ReasonComponent is what a component says without another reason.
+	// ReasonComponent is the reason of a report that names no other reason.
 	ReasonComponent = "component"
-	// ReasonTimeout: a call of a script took longer than it may.
+	// ReasonTimeout means that a call of a script exceeded its time limit.
 	ReasonTimeout = "call_timeout"
-	// ReasonHeld: batches are held until the script works on them.
+	// ReasonHeld means that batches are held until the script can process them.
 	ReasonHeld = "batch_held"
-	// ReasonQueue: data waits and the queue does not drain.
+	// ReasonQueue means that data waits and the queue does not drain.
 	ReasonQueue = "queue_not_draining"
-	// ReasonChurn: what a foreach or an import is written out of changes faster
+	// ReasonChurn means that the input of a foreach or an import changes faster
 	// than nodes can be built.
 	ReasonChurn = "changes_too_fast"
 )
 
-// Health is a state, why, and since when.
+// Health is a state with its reason, message and start time.
 type Health struct {
 	State   HealthState `json:"state"`
 	Message string      `json:"message"`
-	// Time is when the state began. In a report of a component it is when the
-	// component reports: the engine knows when the state began.
+	// Time is when the state began. In a component's report, it is the time of the
+	// report; the engine finds out when the state began.
 	Time time.Time `json:"time"`
-	// Reason is why the state is worse than healthy, one of a closed set; "" is
-	// ReasonComponent in a report of a component.
+	// Reason is why the state is worse than healthy, from a closed set. In a
+	// component's report, "" means ReasonComponent.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Following returns h as the health that follows before: a state that stays the
-// same began when it began before, whatever the message says.
+// Following returns h as the successor of before. If the state is the same, its
+// start time is that of before, even if the message differs.
 func (h Health) Following(before Health) Health {
 	if h.State == before.State && !before.Time.IsZero() {
 		h.Time = before.Time

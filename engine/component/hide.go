@@ -9,31 +9,31 @@ var (
 	urlText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]*`)
 	urlUser   = regexp.MustCompile(`^([^:]*://[^/@:?#]*:)[^/?#]*@`)
 	urlValues = regexp.MustCompile(`=[^&#;]+`)
-	// plainSegment is a part of a path that is no secret: words in lower case, such
-	// as remote_write, a version, a short number or a short word with one, such as
-	// k8s, or a star of a pattern. Secrets that services give out have upper case,
-	// digits between letters or more letters.
+	// plainSegment is a path segment that is not secret: lower-case words, such as
+	// remote_write; a version; a short number; a short word with a number, such as
+	// k8s; or a pattern with a star. Secrets that services generate have upper
+	// case, digits between letters, or more letters.
 	plainSegment = regexp.MustCompile(`^([a-z]+([._-][a-z]+)*|[a-z]{0,5}[0-9]{1,4}[a-z]?|\*+)?$`)
 )
 
 const (
 	hiddenPart = "(hidden)"
-	// maxPlainSegment is how long a plain part of a path may be, in bytes.
+	// maxPlainSegment is the maximum length of a plain path segment, in bytes.
 	maxPlainSegment = 32
 )
 
-// HideURLs returns text without what may be secret in the URLs in it: the password
-// of a user, the values of a query, and a path from its first part on that is not
-// plain words become "(hidden)". It is for whatever people see: logs, health,
-// status, metrics. Errors of HTTP clients have the whole URL in them.
+// HideURLs returns text with the possible secrets in its URLs replaced by
+// "(hidden)": the password of a user, the values of a query, and a path from
+// its first segment on that is not plain. Use it for all text that people see:
+// logs, health, status, metrics. Errors of HTTP clients contain the whole URL.
 func HideURLs(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
 	}
 	return urlText.ReplaceAllStringFunc(text, func(u string) string {
-		bare := strings.TrimRight(u, ".,:;!)]}") // which belong to the sentence
+		bare := strings.TrimRight(u, ".,:;!)]}") // punctuation belongs to the sentence
 		if hidden := u[:min(len(bare)+1, len(u))]; strings.HasSuffix(hidden, hiddenPart) {
-			bare = hidden // it went through here before
+			bare = hidden // already hidden by an earlier call
 		}
 		after := u[len(bare):]
 		u = urlUser.ReplaceAllString(bare, "${1}"+hiddenPart+"@")

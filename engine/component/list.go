@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// list is the catalog of what is compiled in.
+// list is the catalog of the compiled-in components.
 type list struct {
 	byName map[string]Registration
 	names  []string
 }
 
-// NewList returns the catalog of registrations that never change: the natives.
-// Two of one name are a bug, hence a panic.
+// NewList returns a catalog of registrations that never change: the native
+// components. It panics if two of them have the same name.
 func NewList(rs ...Registration) Catalog {
 	l := &list{byName: make(map[string]Registration, len(rs))}
 	for _, r := range rs {

@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register makes metrics visible until the first that cannot be, and says why
-// not. Those that a component took over from the previous one, which still runs,
-// may be visible already.
+// Register registers metrics until one of them fails, and returns that error.
+// Metrics that a component took over from its predecessor, which still runs,
+// may already be registered.
 func Register(r prometheus.Registerer, metrics ...prometheus.Collector) error {
 	for _, m := range metrics {
 		err := r.Register(m)

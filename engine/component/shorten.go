@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxMessage is how long a message is in the log and in health, in bytes: one may
-// have all of a record in it.
+// maxMessage is the maximum length of a message in the log and in health, in
+// bytes. A message may contain a whole record.
 const maxMessage = 8 << 10
 
-// Shorten returns what is shown of a text: its first 8 KiB, and how long it is if
-// that is not all. A shortened text does not share memory with the whole one.
+// Shorten returns the first 8 KiB of text, and its full length if it is longer.
+// A shortened text does not share memory with the original.
 func Shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text

@@ -12,7 +12,7 @@ import (
 // It is never negative once decoded.
 type Size int64
 
-// ParseSize reads what a config may have as a string.
+// ParseSize parses a size from the config.
 func ParseSize(text string) (Size, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
 		return Size(n), nil

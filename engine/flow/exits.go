@@ -8,29 +8,30 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Exits are the receivers of a node that sends what it gets different ways,
-// each behind a Sender of its own: what a receiver was sent does not depend on
-// which ways led to it. A node hands its Exits from component to component. All
-// methods are safe for concurrent use.
+// Exits are the receivers of a node that routes batches. Each receiver has its
+// own Sender, so the record of the data sent to it does not depend on the
+// routes that led to it. A node passes its Exits from component to component.
+// All methods are safe for concurrent use.
 type Exits struct {
 	mu     sync.Mutex
 	by     map[*Receiver]*Sender
-	closed []*Sender // of receivers that no way leads to any more
+	closed []*Sender // of receivers without a route
 	stats  *Stats
 }
 
-// NewExits returns Exits that lead nowhere.
+// NewExits returns Exits without receivers.
 func NewExits() *Exits { return &Exits{by: map[*Receiver]*Sender{}} }
 
-// Exit is a receiver, behind its Sender, and the ways that lead to it, as bits.
+// Exit is a receiver behind its Sender. Its ways are the routes that lead to
+// it, as bits.
 type Exit struct {
 	Sender *Sender
 	Ways   uint64
 }
 
-// Open returns the exits of ways, of which there are 64 at most, in the order
-// in which their receivers are first named. Receivers that no way leads to any
-// more are closed. stats is the node's.
+// Open returns the exits of at most 64 routes, in the order in which their
+// receivers first occur. It closes the exits of receivers without a route.
+// stats belongs to the node.
 func (e *Exits) Open(stats *Stats, ways ...[]*Receiver) (out []Exit) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,9 +60,9 @@ func (e *Exits) Open(stats *Stats, ways ...[]*Receiver) (out []Exit) {
 	return out
 }
 
-// sender returns the Sender of r, which sends to it again if it was closed.
-// Stats belong to the node, so an Output that was made for an older component
-// counts in the same place.
+// sender returns the Sender of r. If it was closed, it is opened again. Stats
+// belong to the node, so an Output that an older component created uses the
+// same counters.
 func (e *Exits) sender(r *Receiver) *Sender {
 	s, ok := e.by[r]
 	if !ok {
@@ -72,14 +73,15 @@ func (e *Exits) sender(r *Receiver) *Sender {
 	return s
 }
 
-// WithClosed returns parts and one for each closed exit, for SendParts: before
-// the others go, it ends what b's source sent there before. Whether that is
-// accepted is nothing that the source should wait for.
+// WithClosed returns parts and one part for each closed exit, for SendParts.
+// The closed exits get staleness markers for the series that b's source sent
+// there, before the other parts are sent. The source does not wait until the
+// markers are accepted.
 func (e *Exits) WithClosed(parts []Part, b *batch.Metrics) []Part {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.closed {
-		// To a batch of the ways before, the exit is still open.
+		// For a batch that still uses the previous routes, the exit is open.
 		if !slices.ContainsFunc(parts, func(p Part) bool { return p.Sender == s }) {
 			parts = append(parts, Part{Sender: s, Batch: &batch.Metrics{Source: b.Source, Way: b.Way}, closed: true})
 		}
@@ -108,8 +110,8 @@ func (e *Exits) EndLeaving(ctx context.Context) {
 	wg.Wait()
 }
 
-// Sweep forgets the sources whose series were all released, and closed exits
-// of which nothing is known.
+// Sweep removes the sources whose series were all released, and closed exits
+// without sources.
 func (e *Exits) Sweep() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// last keeps the last batch that came.
+// last keeps the last batch that it received.
 type last struct{ b *batch.Metrics }
 
 func (l *last) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
@@ -15,8 +15,8 @@ func (l *last) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 	return nil
 }
 
-// TestClosedExitsAreForgotten looks inside: what is kept of receivers that no
-// way leads to cannot be seen from outside.
+// TestClosedExitsAreForgotten looks at internal state, because the exits of
+// receivers without a route are not visible from outside.
 func TestClosedExitsAreForgotten(t *testing.T) {
 	sink := new(last)
 	to := NewReceiver("sink", batch.SignalMetrics, nil, nil)
@@ -44,7 +44,7 @@ func TestClosedExitsAreForgotten(t *testing.T) {
 	}
 }
 
-// A receiver that several ways lead to is one exit.
+// A receiver with several routes is one exit.
 func TestOpenExits(t *testing.T) {
 	a, b := NewReceiver("a", batch.SignalMetrics, nil, nil), NewReceiver("b", batch.SignalMetrics, nil, nil)
 	got := NewExits().Open(new(Stats), []*Receiver{a, nil, a}, nil, []*Receiver{b, a})

@@ -56,8 +56,8 @@ func TestLogsThroughAGate(t *testing.T) {
 	}
 }
 
-// TestEachSignalGoesWhereItIsTaken: of a node that sends both, each receiver
-// gets what it takes; what nobody takes is counted.
+// TestEachSignalGoesWhereItIsTaken: if a node sends both signals, each receiver
+// gets the signals that it takes. Data that no receiver takes is counted.
 func TestEachSignalGoesWhereItIsTaken(t *testing.T) {
 	var stats flow.Stats
 	both := flowtest.NewSink("both")
@@ -96,7 +96,8 @@ func TestEachSignalGoesWhereItIsTaken(t *testing.T) {
 	}
 }
 
-// TestPartialOfBothSignals: what was refused of both is retried, and that alone.
+// TestPartialOfBothSignals: a retry sends the refused data of both signals, and
+// nothing else.
 func TestPartialOfBothSignals(t *testing.T) {
 	var stats flow.Stats
 	good, bad := flowtest.NewSink("good"), flowtest.NewSink("bad")
@@ -136,8 +137,8 @@ func TestNoLinesAreNotSent(t *testing.T) {
 	}
 }
 
-// TestWithoutStopped: what nodes refuse that left the graph is not to be sent
-// again, and the rest is.
+// TestWithoutStopped: data refused by nodes that left the graph is not sent
+// again. The rest is.
 func TestWithoutStopped(t *testing.T) {
 	refuses, leaves := flowtest.NewSink("refuses"), flowtest.NewSink("leaves")
 	refuses.Refuse(flowtest.ErrRefused)

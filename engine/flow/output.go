@@ -11,16 +11,16 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Output is a node's fan-out: what an argument forward_to becomes. It counts
-// what was accepted in the node's Stats. It is immutable, hence safe for
+// Output is a node's fan-out: the value of an argument forward_to. It counts
+// accepted data in the node's Stats. It is immutable and therefore safe for
 // concurrent use.
 type Output struct {
 	to    []*Receiver
 	stats *Stats
 }
 
-// NewOutput returns the fan-out to receivers; duplicates are sent to once.
-// stats may be nil.
+// NewOutput returns the fan-out to the receivers in to. Each receiver gets a
+// batch once, even if it is listed twice. stats may be nil.
 func NewOutput(stats *Stats, to []*Receiver) *Output {
 	if stats == nil {
 		stats = new(Stats)
@@ -36,8 +36,8 @@ func NewOutput(stats *Stats, to []*Receiver) *Output {
 	return o
 }
 
-// Without returns the fan-out to those receivers of o that p does not have, nil
-// when there are none. p may be nil.
+// Without returns the fan-out to the receivers of o that p does not have, or
+// nil if there are none. p may be nil.
 func (o *Output) Without(p *Output) *Output {
 	if p == nil {
 		return o
@@ -54,8 +54,8 @@ func (o *Output) Without(p *Output) *Output {
 	return left
 }
 
-// leaving returns the fan-out to those receivers of o whose nodes leave the
-// graph, nil when there are none. o may be nil.
+// leaving returns the fan-out to the receivers of o whose nodes leave the
+// graph, or nil if there are none. o may be nil.
 func (o *Output) leaving() *Output {
 	if o == nil {
 		return nil
@@ -69,10 +69,11 @@ func (o *Output) leaving() *Output {
 	return o.Without(stay)
 }
 
-// SendMetrics hands b to every receiver that takes metrics, side by side, so that
-// a branch that blocks delays no other, and returns when all have answered. An
-// empty batch is not sent. What nobody takes is counted as dropped. The error is
-// nil or a *Partial.
+// SendMetrics sends b to every receiver that takes metrics and returns when all
+// have answered. It calls the receivers concurrently, so that a branch that
+// blocks does not delay the other branches. An empty batch is not sent. If no
+// receiver takes metrics, the samples are counted as dropped. The error is nil
+// or a *Partial.
 func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 || len(o.to) == 0 {
 		return nil
@@ -100,12 +101,12 @@ func (o *Output) SendLogs(ctx context.Context, b *batch.Logs) error {
 	return send(ctx, ps)
 }
 
-// noReceiver is why a node drops what none of its receivers takes: it sends
-// both signals, and they take the other one.
+// noReceiver is the drop reason of data whose signal none of the receivers
+// takes, for a node that sends both signals.
 const noReceiver = "no_receiver"
 
-// address returns p for each receiver that takes its signal. One of which that
-// is not known yet will say so.
+// address returns p for each receiver that takes its signal. A receiver that is
+// not known yet gets p too and may refuse it.
 func (o *Output) address(p payload) []pending {
 	ps := make([]pending, 0, len(o.to))
 	for _, r := range o.to {
@@ -116,26 +117,26 @@ func (o *Output) address(p payload) []pending {
 	return ps
 }
 
-// Partial is a refusal: it holds what was not accepted, and by whom. Branches
-// that are not in it have accepted the batch. errors.Is and errors.As see the
-// branches' errors.
+// Partial is a refusal. It holds the data that was not accepted and its
+// receivers. All other branches have accepted the batch. errors.Is and
+// errors.As find the errors of the branches.
 type Partial struct{ pending []pending }
 
-// pending is one batch still to be accepted by one receiver.
+// pending is a batch that one receiver has not accepted yet.
 type pending struct {
 	to    *Receiver
 	b     payload
-	stats *Stats // of the node whose Output it left through
+	stats *Stats // of the node whose Output sent it
 	err   error
 }
 
-// Retry sends again what was refused, to those who refused it. The error is
-// nil or a *Partial of what is still refused.
+// Retry sends the refused data again to the receivers that refused it. The
+// error is nil or a *Partial of the data that is still refused.
 func (p *Partial) Retry(ctx context.Context) error {
 	return send(ctx, append([]pending(nil), p.pending...))
 }
 
-// Refused returns the IDs of the nodes that refused.
+// Refused returns the IDs of the nodes that refused data.
 func (p *Partial) Refused() []string {
 	var ids []string
 	for _, q := range p.pending {
@@ -144,8 +145,9 @@ func (p *Partial) Refused() []string {
 	return ids
 }
 
-// WithoutStopped returns what is refused by nodes that are still in the graph,
-// nil when that is nothing: those that left it will never take anything.
+// WithoutStopped returns the part of p that was refused by nodes still in the
+// graph, or nil if there is none. Nodes that left the graph will never accept
+// data.
 func (p *Partial) WithoutStopped() *Partial {
 	var left Partial
 	for _, q := range p.pending {
@@ -159,21 +161,22 @@ func (p *Partial) WithoutStopped() *Partial {
 	return &left
 }
 
-// StoppedBelow reports whether some of p is refused by a node that left the graph
-// and that another node than o's sends to: that may send to others by now, which
-// get what is sent through o again.
+// StoppedBelow reports whether a node that left the graph, and that is a
+// receiver of another node than the owner of o, refused part of p. That other
+// node may have new receivers now. They get the data if it is sent through o
+// again.
 func (p *Partial) StoppedBelow(o *Output) bool {
 	return slices.ContainsFunc(p.pending, func(q pending) bool { return q.stats != o.stats && errors.Is(q.err, ErrStopped) })
 }
 
-// Len returns the number of samples and lines refused, each counted once for
-// each receiver that refused it.
+// Len returns the number of refused samples and lines. Each is counted once per
+// receiver that refused it.
 func (p *Partial) Len() int { return p.Samples() + p.Lines() }
 
-// Samples returns how many of Len are samples.
+// Samples returns the number of refused samples, counted as in Len.
 func (p *Partial) Samples() int { return p.count(batch.SignalMetrics) }
 
-// Lines returns how many of Len are log lines.
+// Lines returns the number of refused log lines, counted as in Len.
 func (p *Partial) Lines() int { return p.count(batch.SignalLogs) }
 
 func (p *Partial) count(of batch.Signals) (n int) {
@@ -202,9 +205,10 @@ func (p *Partial) Unwrap() []error {
 	return errs
 }
 
-// Whole returns err, of a batch sent through o, as a refusal of the node itself
-// if nobody took the batch: it may come again as a whole, and has not come in
-// yet. It is for a node whose receivers are parts of itself.
+// Whole converts err, the result of sending a batch through o. If no receiver
+// took the batch, it returns a refusal by the node itself: the whole batch may
+// be sent again and does not count as received. It is for a node whose
+// receivers are parts of itself.
 func (o *Output) Whole(err error) error {
 	p, ok := err.(*Partial)
 	if !ok || len(p.pending) != len(o.to) {
@@ -212,13 +216,13 @@ func (o *Output) Whole(err error) error {
 	}
 	for _, q := range p.pending {
 		if q.stats != o.stats {
-			return err // somebody took it and was refused further down
+			return err // a receiver took it and a node further down refused it
 		}
 	}
 	return refusal{p}
 }
 
-// refusal is a Partial of all branches that is not to be retried by branch.
+// refusal is a Partial of all branches that must not be retried by branch.
 type refusal struct{ p *Partial }
 
 func (r refusal) Error() string {
@@ -236,9 +240,10 @@ func send(ctx context.Context, ps []pending) error {
 	return sideBySide(ctx, ps, pending.send)
 }
 
-// sideBySide sends each of ps, of which there is one at least, the last one on
-// the caller's goroutine, and returns when all have answered. send returns what
-// is still pending; the error is nil or a *Partial of all that.
+// sideBySide calls send for each of ps concurrently, the last one on the
+// caller's goroutine, and returns when all calls have returned. ps must not be
+// empty. send returns the data that is still pending. The error is nil or a
+// *Partial of all pending data.
 func sideBySide[T any](ctx context.Context, ps []T, send func(T, context.Context) []pending) error {
 	refused := make([][]pending, len(ps))
 	var wg sync.WaitGroup
@@ -257,7 +262,7 @@ func sideBySide[T any](ctx context.Context, ps []T, send func(T, context.Context
 	return &p
 }
 
-// send returns what is still pending.
+// send returns the data that is still pending.
 func (q pending) send(ctx context.Context) []pending {
 	err := q.b.deliver(ctx, q.to)
 	if err == nil {
@@ -265,8 +270,9 @@ func (q pending) send(ctx context.Context) []pending {
 		return nil
 	}
 	if below, ok := errors.AsType[*Partial](err); ok {
-		// The receiver made its own of the batch and some branch below refused
-		// that. Sending b again would repeat it for the branches that took it.
+		// The receiver changed the batch, and a branch further down refused the
+		// changed batch. Sending b again would repeat it for the branches that
+		// accepted it.
 		q.b.countOut(q.stats)
 		return below.pending
 	}

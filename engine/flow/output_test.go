@@ -15,7 +15,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// relay is a node that makes its own of what it gets and sends that on.
+// relay returns a node that changes a batch and sends the result to its
+// receivers.
 func relay(node string, stats *flow.Stats, change func(*batch.Metrics) *batch.Metrics, to ...*flow.Receiver) *flow.Receiver {
 	out := flow.NewOutput(stats, to)
 	r := flow.NewReceiver(node, batch.SignalMetrics, stats, nil)
@@ -125,8 +126,8 @@ func TestPartialRetriesOnlyWhatWasRefused(t *testing.T) {
 	}
 }
 
-// In any tree, with branches that refuse as they like, retrying until nothing
-// is refused brings every batch once to every leaf.
+// In any tree, whatever the branches refuse, retrying until nothing is refused
+// delivers every batch exactly once to every leaf.
 func TestRetryInAnyTree(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -194,7 +195,7 @@ func TestStatsDrop(t *testing.T) {
 }
 
 func ExampleOutput() {
-	// What an argument forward_to holds: the gates of other nodes.
+	// An argument forward_to holds the gates of other nodes.
 	sink := flowtest.NewSink("prometheus.echo.default")
 	out := flow.NewOutput(nil, []*flow.Receiver{sink.Receiver()})
 
@@ -203,7 +204,7 @@ func ExampleOutput() {
 	err := out.SendMetrics(context.Background(), b)
 	fmt.Println(err)
 
-	// The source decides to try again; only what was refused is sent.
+	// The source decides to retry. Only the refused batch is sent.
 	sink.Refuse(nil)
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
 		err = p.Retry(context.Background())
@@ -241,8 +242,9 @@ func TestWithout(t *testing.T) {
 	f("a b", ab, flow.NewOutput(nil, nil))
 }
 
-// TestWhole: a batch that no part of a node took has not come in, and comes again
-// as a whole. One that some took is retried by branch.
+// TestWhole: a batch that no part of a node took does not count as received,
+// and is sent again as a whole. A batch that some parts took is retried by
+// branch.
 func TestWhole(t *testing.T) {
 	bad, good := flowtest.NewSink("bad"), flowtest.NewSink("good")
 	broken := errors.New("no space left on device")

@@ -11,19 +11,19 @@ import (
 // Part is a part of a batch and the Sender that it leaves through.
 type Part struct {
 	Sender *Sender
-	// Batch may be empty: markers may be owed. It is nil when the part has no
-	// samples and owes none.
+	// Batch may be empty, because staleness markers may be pending. It is nil if
+	// the part has no samples and no pending markers.
 	Batch *batch.Metrics
-	// Logs are its lines, nil for none.
+	// Logs are the lines of the part. It may be nil.
 	Logs *batch.Logs
 
-	closed bool // made by Exits.WithClosed
+	closed bool // created by Exits.WithClosed
 }
 
-// SendParts sends the parts that version gen made of one batch, whose
-// latest time is t, side by side, each through a Sender of its own, and returns
-// when all have answered. t is Unix ms, and of no use to parts of lines alone.
-// The error is nil or a *Partial.
+// SendParts sends the parts that version gen created from one batch. It sends
+// them concurrently, each through its own Sender, and returns when all have
+// answered. t is the latest time of the batch in Unix ms; parts with lines only
+// do not use it. The error is nil or a *Partial.
 func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
 	single := make([]Part, 0, len(parts))
 	var ends sync.WaitGroup
@@ -46,7 +46,7 @@ func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
 	return sideBySide(ctx, single, func(p Part, ctx context.Context) []pending { return p.send(ctx, gen, t) })
 }
 
-// send sends a part of one signal and returns what is still pending.
+// send sends a part with one signal and returns the data that is still pending.
 func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
 	var err error
 	if p.Logs != nil {
@@ -60,7 +60,7 @@ func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
 	if below, ok := errors.AsType[*Partial](err); ok {
 		return below.pending
 	}
-	// Its turn did not come before ctx ended.
+	// ctx ended before its turn.
 	if p.Batch.Len() > 0 {
 		left = p.Sender.current().address(samplesPayload{p.Batch})
 		for i := range left {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// way is a Sender to a sink of its own.
+// way is a Sender to its own sink.
 type way struct {
 	*flow.Sender
 	sink *flowtest.Sink
@@ -24,7 +24,7 @@ func newWay(node string) way {
 	return w
 }
 
-// part is a Part of the given series at one time.
+// part returns a Part with the given series at one time.
 func (w way) part(source uint64, at int64, ss ...*batch.Series) flow.Part {
 	b := &batch.Metrics{Source: source}
 	for _, s := range ss {
@@ -44,7 +44,8 @@ func named(name string) *batch.Series {
 	return batch.NewSeries([]batch.Label{{Name: batch.NameLabel, Value: name}})
 }
 
-// TestSendParts: each part goes its own way; what is refused is retried alone.
+// TestSendParts: each part is sent to its own sink. If a part is refused, only
+// that part is retried.
 func TestSendParts(t *testing.T) {
 	left, right := newWay("left"), newWay("right")
 	a, b, c := named("a"), named("b"), named("c")
@@ -72,20 +73,22 @@ func TestSendParts(t *testing.T) {
 	left.want(t, "a=1@1000", "a=1@2000")
 	right.want(t, "b=1@1000 c=1@1000", "b=1@2000")
 
-	// The routes change: an empty part has the markers that are owed there.
+	// The routes change: an empty part sends the staleness markers that are
+	// pending there.
 	if err := flow.SendParts(t.Context(), 2, []flow.Part{left.part(source, 3000, a, b), right.part(source, 3000)}, 3000); err != nil {
 		t.Fatal(err)
 	}
 	left.want(t, "a=1@1000", "a=1@2000", "a=1@3000 b=1@3000")
 	right.want(t, "b=1@1000 c=1@1000", "b=1@2000", "b=stale@3000")
-	// And nothing once they were accepted.
+	// Nothing is sent after the markers were accepted.
 	if err := flow.SendParts(t.Context(), 2, []flow.Part{left.part(source, 4000), right.part(source, 4000)}, 4000); err != nil {
 		t.Fatal(err)
 	}
 	right.want(t, "b=1@1000 c=1@1000", "b=1@2000", "b=stale@3000")
 }
 
-// TestSendPartsSideBySide: a way that blocks delays no other.
+// TestSendPartsSideBySide: a receiver that blocks does not delay the other
+// parts.
 func TestSendPartsSideBySide(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		slow, quick := newWay("slow"), newWay("quick")
@@ -108,8 +111,8 @@ func TestSendPartsSideBySide(t *testing.T) {
 	}
 }
 
-// TestSendPartsInTurn: a part whose turn does not come before ctx ends is not
-// accepted, and can be retried.
+// TestSendPartsInTurn: a part that is still waiting for its turn when ctx ends
+// is not accepted, and can be retried.
 func TestSendPartsInTurn(t *testing.T) {
 	busy, free := newWay("busy"), newWay("free")
 	entered, block := make(chan struct{}, 1), make(chan struct{})
@@ -148,8 +151,8 @@ func TestSendPartsInTurn(t *testing.T) {
 	free.want(t, "b=1@2")
 }
 
-// TestSendPartsBelow: of a receiver that made its own of a part, what it could
-// not hand on is retried below it.
+// TestSendPartsBelow: if a receiver changed a part, a retry sends only the
+// changed data that the next node refused.
 func TestSendPartsBelow(t *testing.T) {
 	deep := flowtest.NewSink("deep")
 	out := flow.NewOutput(nil, []*flow.Receiver{deep.Receiver()})

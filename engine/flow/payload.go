@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// payload is a batch of either signal on its way, so that a Partial can hold both:
-// a node may make samples of lines and one receiver refuse both.
+// payload is a batch of either signal, so that a Partial can hold both: a node
+// may derive samples from lines, and one receiver may refuse both.
 type payload interface {
 	Len() int
 	unit() string
@@ -17,7 +17,8 @@ type payload interface {
 	countOut(s *Stats)
 }
 
-// samples and lines are pointers, which an interface holds as they are.
+// samples and lines are pointers, which an interface stores without an
+// allocation.
 type (
 	samplesPayload struct{ *batch.Metrics }
 	linesPayload   struct{ *batch.Logs }

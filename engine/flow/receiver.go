@@ -14,23 +14,22 @@ import (
 
 // MetricsConsumer takes batches of samples.
 type MetricsConsumer interface {
-	// ConsumeMetrics returns nil once b is accepted. b must not be written to;
-	// it may be kept. Calls come concurrently, but for one b.Origin one after
-	// the other.
+	// ConsumeMetrics returns nil once b is accepted. The consumer may keep b but
+	// must not modify it. Calls are concurrent, except that batches with the same
+	// b.Origin arrive one after another.
 	ConsumeMetrics(ctx context.Context, b *batch.Metrics) error
 }
 
 // LogsConsumer takes batches of log lines.
 type LogsConsumer interface {
-	// ConsumeLogs is MetricsConsumer.ConsumeMetrics for log lines.
+	// ConsumeLogs is like MetricsConsumer.ConsumeMetrics, for log lines.
 	ConsumeLogs(ctx context.Context, b *batch.Logs) error
 }
 
 // ErrStopped is returned by the receiver of a node that left the graph.
 var ErrStopped = errors.New("receiver is stopped")
 
-// PanicError is what a call returns when the component behind the gate
-// panicked.
+// PanicError is the error of a call whose component panicked.
 type PanicError struct {
 	Node     string
 	Consumer any // the component
@@ -40,10 +39,10 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Node, e.Value) }
 
-// Receiver is the gate of one graph node: what an export `receiver` holds.
-// It belongs to the node, not to the component behind it, which the engine
-// swaps; it is stable for the life of the node. While there is no component,
-// calls wait within their context.
+// Receiver is the gate of one graph node and the value of the export
+// `receiver`. It belongs to the node, not to the component behind it, which the
+// engine can replace; it exists as long as the node. While there is no
+// component, calls wait until their context ends.
 //
 // All methods are safe for concurrent use.
 type Receiver struct {
@@ -51,33 +50,34 @@ type Receiver struct {
 	number  uint64        // of the node, for batch.Metrics.Along
 	accepts atomic.Uint32 // batch.Signals
 	leaving atomic.Bool
-	stats   func() *Stats // a func, so that the config language does not walk into batches; see consumer
+	stats   func() *Stats // a func, so that the config language does not inspect batches; see consumer
 	onPanic func(*PanicError)
 
 	mu      sync.Mutex
 	current *slot
 	changed chan struct{} // closed and replaced when current changes
-	flight  Flight        // on whatever component
-	stopped chan struct{} // nil until Stop; closed when no call is left
+	flight  Flight        // on any component, current or replaced
+	stopped chan struct{} // nil until Stop; closed when no call is in flight
 }
 
-// consumer is an any that the config language does not recognise as one: it
-// hands over a pointer as it is only if no plain any can be reached from it,
-// and otherwise gives the argument forward_to a copy of the Receiver. It looks
-// for one in the types of all fields, and never ends in a type that contains
-// itself, as a Series does.
+// consumer is a named type that the config language does not recognise as any.
+// The config language passes a pointer as it is only if no plain any is
+// reachable from it. Otherwise, the argument forward_to gets a copy of the
+// Receiver. It searches the types of all fields, and does not terminate for a
+// type that contains itself, as a Series does.
 type consumer any
 
-// slot is one component behind the gate and its calls in flight.
+// slot is one component behind the gate with its calls in flight.
 type slot struct {
 	consumer consumer
 	calls    int
 	left     chan struct{} // closed when the slot was replaced and its last call returned
 }
 
-// NewReceiver returns the gate of a node, with nothing behind it. onPanic is
-// called, without any lock held, when the component panicked; the gate has
-// taken it out by then and calls wait for the next Set. stats may be nil.
+// NewReceiver returns the gate of a node, without a component. onPanic is
+// called without any lock held when the component has panicked. By then the
+// gate has removed the component, and calls wait for the next Set. stats may be
+// nil.
 func NewReceiver(node string, accepts batch.Signals, stats *Stats, onPanic func(*PanicError)) *Receiver {
 	if stats == nil {
 		stats = new(Stats)
@@ -99,18 +99,21 @@ func (r *Receiver) AlloyCapsule() {}
 // Node returns the ID of the node, such as prometheus.relabel.default.
 func (r *Receiver) Node() string { return r.node }
 
-// Accepts returns the signals the node takes.
+// Accepts returns the signals that the node takes.
 func (r *Receiver) Accepts() batch.Signals { return batch.Signals(r.accepts.Load()) }
 
-// SetAccepts changes the signals the node takes: a script got another hook.
+// SetAccepts changes the signals that the node takes, for example because a
+// script defines another hook.
 func (r *Receiver) SetAccepts(s batch.Signals) { r.accepts.Store(uint32(s)) }
 
-// SetLeaving says whether the node leaves the graph: Stop comes soon.
+// SetLeaving sets whether the node is leaving the graph and Stop will be called
+// soon.
 func (r *Receiver) SetLeaving(leaving bool) { r.leaving.Store(leaving) }
 
-// Set puts a component behind the gate: the next call meets it, calls in
-// flight finish on the one before. A nil component makes calls wait. The
-// returned channel is closed when the replaced component has no call left.
+// Set puts a component behind the gate. New calls go to it; calls in flight
+// finish on the previous component. A nil component makes calls wait. The
+// returned channel is closed when the replaced component has no more calls in
+// flight.
 func (r *Receiver) Set(consumer any) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +121,7 @@ func (r *Receiver) Set(consumer any) <-chan struct{} {
 }
 
 // Stop makes waiting and later calls return ErrStopped. The returned channel is
-// closed when no call is in flight, on this component or one before it.
+// closed when no call is in flight on this component or on a previous one.
 func (r *Receiver) Stop() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,12 +154,13 @@ func (r *Receiver) swap(next any) <-chan struct{} {
 	return old.left
 }
 
-// Flight is what is in calls that have not returned, and so has not been accepted.
+// Flight is the data in calls that have not returned, so it is not accepted
+// yet.
 type Flight struct {
 	Calls, Samples, Lines int
 }
 
-// InFlight returns what is in calls to a component that have not returned.
+// InFlight returns the data in calls to a component that have not returned.
 func (r *Receiver) InFlight() Flight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,8 +247,8 @@ func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
 	return err
 }
 
-// tookBatch reports whether the component took the batch: a *Partial is a refusal
-// further down.
+// tookBatch reports whether the component took the batch. A *Partial means that
+// a node further down refused it.
 func tookBatch(err error) bool {
 	if err == nil {
 		return true
@@ -253,8 +257,8 @@ func tookBatch(err error) bool {
 	return below
 }
 
-// guard is deferred around a call of the component in s: it turns a panic into
-// an error and takes the component out.
+// guard is deferred around a call of the component in s. It turns a panic into
+// an error and removes the component.
 func (r *Receiver) guard(s *slot, err *error) {
 	v := recover()
 	if v == nil {

@@ -26,9 +26,9 @@ func newGate(onPanic func(*flow.PanicError)) *flow.Receiver {
 	return flow.NewReceiver("a.b.c", batch.SignalMetrics, nil, onPanic)
 }
 
-// Eight sources send through a gate whose component changes a thousand times:
-// each batch arrives once, each source's in order, and a component that was
-// left gets no call.
+// Eight sources send through a gate whose component changes a thousand times.
+// Each batch arrives once, each source's batches arrive in order, and a
+// replaced component gets no calls.
 func TestSwapUnderLoadLosesNothing(t *testing.T) {
 	const sources, each, swaps = 8, 3000, 1000
 	var stats flow.Stats
@@ -73,7 +73,7 @@ func TestSwapUnderLoadLosesNothing(t *testing.T) {
 	for i := 0; i < swaps || !isClosed(sent); i++ {
 		c, end := version()
 		if i%2 == 1 {
-			<-r.Set(nil) // nothing there for a while
+			<-r.Set(nil) // no component for a while
 		}
 		<-r.Set(c)
 		retire()
@@ -154,7 +154,7 @@ func TestStop(t *testing.T) {
 	if err := r.ConsumeMetrics(t.Context(), one(3, 1)); !errors.Is(err, flow.ErrStopped) {
 		t.Errorf("after Stop: %v", err)
 	}
-	r.Set(slow) // a stopped gate stays so
+	r.Set(slow) // a stopped gate stays stopped
 	if err := r.ConsumeMetrics(t.Context(), one(3, 1)); !errors.Is(err, flow.ErrStopped) {
 		t.Errorf("after Stop and Set: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestPanicStopsAtTheGate(t *testing.T) {
 	if p := <-panics; p.Node != "a.b.c" || len(panics) != 0 {
 		t.Errorf("reported %v and %d more", p, len(panics))
 	}
-	// The component was taken out: calls wait for the next.
+	// The component was removed: calls wait for the next component.
 	go func() { errs <- r.ConsumeMetrics(t.Context(), one(1, 1)) }()
 	r.Set(consumer(func(context.Context, *batch.Metrics) error { return nil }))
 	if err := <-errs; err != nil {
@@ -217,8 +217,7 @@ func TestPanicStopsAtTheGate(t *testing.T) {
 	}
 }
 
-// A panic in a component that was replaced meanwhile does not take its
-// successor out.
+// A panic in a component that has been replaced does not remove its successor.
 func TestPanicOfAReplacedComponent(t *testing.T) {
 	r := newGate(func(p *flow.PanicError) { t.Errorf("reported %v", p) })
 	entered, release := make(chan bool), make(chan bool)

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Sender sends on what a node that renames or drops series makes of batches.
-// Series that will not come again because the node changed get their staleness
-// markers: those of an older version of its rules, see batch.Outputs, and
-// those that went to receivers it does not send to any more.
+// Sender sends the batches of a node that renames or drops series. When the
+// node changes, it sends staleness markers for the series that will not come
+// again: series from an older version of its rules (see batch.Outputs), and
+// series sent to receivers that the node no longer uses.
 //
-// A node hands its Sender from component to component. All methods are safe
+// A node passes its Sender from component to component. All methods are safe
 // for concurrent use.
 type Sender struct {
 	outputs *batch.Outputs
@@ -23,15 +23,16 @@ type Sender struct {
 	trails map[batch.Origin]*trail
 }
 
-// trail is where the batches of one Origin went.
+// trail records where the batches of one Origin were sent.
 type trail struct {
-	free chan struct{} // capacity 1, holds a value unless a batch is on its way
-	to   *Output       // the receivers that got the last batch and are not told of an end
+	free chan struct{} // capacity 1; holds a value unless a batch is being sent
+	to   *Output       // the receivers of the last batch that have not been sent staleness markers
 	t    int64         // of the last batch, Unix ms
 }
 
-// EndAfter is how long after To EndLeaving should be called: sources that send
-// often have done so, and the engine keeps nodes that leave for longer.
+// EndAfter is how long to wait after To before calling EndLeaving. Sources that
+// send often have sent a batch by then. The engine keeps nodes that leave the
+// graph for longer than this.
 const EndAfter = time.Second
 
 // NewSender returns a Sender that drops everything until To is called.
@@ -39,7 +40,7 @@ func NewSender() *Sender {
 	return &Sender{outputs: batch.NewOutputs(), to: new(Output), trails: map[batch.Origin]*trail{}}
 }
 
-// To makes the batches from now on go to o. Call EndLeaving after a while.
+// To sends all later batches to o. Call EndLeaving after a while.
 func (s *Sender) To(o *Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +72,8 @@ func (s *Sender) current() *Output {
 	return s.to
 }
 
-// Send sends out, which version gen made of a batch of the latest time t.
-// The error is a *Partial, or ctx's when nothing was sent.
+// Send sends out, which version gen created from a batch whose latest time is
+// t. The error is a *Partial, or ctx's if nothing was sent.
 func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int64) error {
 	tr, err := s.enter(ctx, out.Origin())
 	if err != nil {
@@ -87,8 +88,8 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	}
 	tr.to, tr.t = to, t
 	out = s.outputs.Settle(gen, out, t)
-	// What is refused goes back to the source, which retries below this node
-	// and does not come here again.
+	// The source gets the refused batches back. It retries below this node, so
+	// they do not pass through here again.
 	if err := to.SendMetrics(ctx, out); err != nil {
 		s.outputs.SentInPart(gen, out)
 		return err
@@ -97,8 +98,8 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	return nil
 }
 
-// Takes reports whether a receiver takes a signal, or may: of one that is not
-// known yet.
+// Takes reports whether a receiver takes a signal, or might: the signals of
+// some receivers are not known yet.
 func (s *Sender) Takes(signal batch.Signals) bool {
 	for _, r := range s.current().to {
 		if accepts := r.Accepts(); accepts == 0 || accepts&signal != 0 {
@@ -108,22 +109,23 @@ func (s *Sender) Takes(signal batch.Signals) bool {
 	return false
 }
 
-// SendLogs sends lines, which end by themselves: a stream that does not come
-// again leaves nothing to be marked. The error is nil or a *Partial.
+// SendLogs sends lines. Log streams need no staleness markers. The error is nil
+// or a *Partial.
 func (s *Sender) SendLogs(ctx context.Context, b *batch.Logs) error {
 	return s.current().SendLogs(ctx, b)
 }
 
-// end sends markers for all that an Origin's last batch showed.
+// end sends staleness markers for all series in the last batch of an Origin.
 func (s *Sender) end(ctx context.Context, to *Output, of batch.Origin, t int64) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // a batch waits behind it
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a batch waits until this is done
 	defer cancel()
-	// Who refuses has counted it; it would be of no use to send them elsewhere.
+	// The receiver has counted refused markers. Sending them to another receiver
+	// would be useless.
 	_ = to.SendMetrics(ctx, s.outputs.Ends(of, t))
 }
 
-// endNow ends what the batches of an Origin showed, right before the next one,
-// of the latest time t, goes elsewhere.
+// endNow ends the series in the last batch of an Origin. It is called right
+// before the next batch, whose latest time is t, is sent to other receivers.
 func (s *Sender) endNow(ctx context.Context, of batch.Origin, t int64) {
 	tr, err := s.enter(ctx, of)
 	if err != nil {
@@ -138,9 +140,9 @@ func (s *Sender) endNow(ctx context.Context, of batch.Origin, t int64) {
 	s.outputs.Forget(of)
 }
 
-// EndLeaving ends the series at receivers that are not sent to any more and
-// whose nodes leave the graph before the next batch comes. Others learn it
-// right before that, so that nothing is missing in between.
+// EndLeaving ends the series at receivers that are no longer used and whose
+// nodes leave the graph before the next batch. The other receivers get the
+// staleness markers right before the next batch, so that there is no gap.
 func (s *Sender) EndLeaving(ctx context.Context) {
 	s.mu.Lock()
 	var all []batch.Origin
@@ -170,7 +172,7 @@ func (s *Sender) EndLeaving(ctx context.Context) {
 	wg.Wait()
 }
 
-// Sweep forgets the sources whose series were all released.
+// Sweep removes the sources whose series were all released.
 func (s *Sender) Sweep() {
 	s.outputs.Sweep()
 	s.mu.Lock()
@@ -182,8 +184,8 @@ func (s *Sender) Sweep() {
 	}
 }
 
-// Idle reports whether nothing is known of any source: nobody would miss the
-// Sender.
+// Idle reports whether no source is recorded, so that the Sender can be
+// discarded.
 func (s *Sender) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

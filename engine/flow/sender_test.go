@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// seen shows what a sink got, one batch a line.
+// seen returns the batches that a sink received, one per line.
 func seen(s *flowtest.Sink) (lines []string) {
 	for _, b := range s.Batches() {
 		var cells []string
@@ -52,7 +52,7 @@ func TestSenderEndsWhatWentElsewhere(t *testing.T) {
 	s.To(to(left, stays))
 	send(1000)
 
-	// A node that stays in the graph learns it right before the next batch.
+	// A node that stays in the graph gets the markers right before the next batch.
 	s.To(to(stays, next))
 	s.EndLeaving(t.Context())
 	send(2000)
@@ -60,7 +60,7 @@ func TestSenderEndsWhatWentElsewhere(t *testing.T) {
 		t.Errorf("what was left (-want +got):\n%s", d)
 	}
 
-	// One that leaves cannot wait for it, and is told once.
+	// A node that leaves the graph cannot wait for it, and gets the markers once.
 	s.To(to(stays, left))
 	next.Receiver().SetLeaving(true)
 	s.EndLeaving(t.Context())
@@ -77,9 +77,9 @@ func TestSenderEndsWhatWentElsewhere(t *testing.T) {
 	}
 }
 
-// TestSenderTellsWaysApart: what a source sends comes to a node by two ways,
-// which have renamed it. Other rules, and another receiver, end the series of
-// each, and none that comes by the other way.
+// TestSenderTellsWaysApart: the batches of a source reach a node over two paths
+// that renamed its series differently. New rules, or a new receiver, end the
+// series of each path, and do not end the series of the other path.
 func TestSenderTellsWaysApart(t *testing.T) {
 	sink, next := flowtest.NewSink("sink"), flowtest.NewSink("next")
 	s := flow.NewSender()
@@ -129,7 +129,8 @@ func TestSenderTellsWaysApart(t *testing.T) {
 	want(sink, "direct=1@1000", "direct=1@2000", "direct=stale@2999", "new=1@1000", "new=1@2000", "new=stale@2999", "old=1@1000", "old=1@2000", "old=stale@2999")
 }
 
-// TestSenderWaits: a batch of one source does not overtake another.
+// TestSenderWaits: a batch of one source does not overtake an earlier batch of
+// the same source.
 func TestSenderWaits(t *testing.T) {
 	block := make(chan struct{})
 	entered := make(chan struct{}, 1)
@@ -151,7 +152,8 @@ func TestSenderWaits(t *testing.T) {
 	}
 }
 
-// TestSenderForgets: a source whose series were all released leaves nothing.
+// TestSenderForgets: nothing is left of a source whose series were all
+// released.
 func TestSenderForgets(t *testing.T) {
 	before, after := flowtest.NewSink("before"), flowtest.NewSink("after")
 	s := flow.NewSender()

@@ -7,16 +7,17 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Stats counts the samples and the log lines that pass through one node. The engine reads them
-// for metrics and the page; a Receiver and an Output of the node write them, and
-// leave the last batch in them, which is a pointer: batches are immutable.
-// The zero value is ready. All methods are safe for concurrent use.
+// Stats counts the samples and the log lines that pass through one node. The
+// engine reads the counters for metrics and the web UI. A Receiver and an
+// Output of the node write them. They also store a pointer to the last batch;
+// batches are immutable. The zero value is ready to use. All methods are safe
+// for concurrent use.
 type Stats struct {
-	In  atomic.Uint64 // samples that came in through the gate and were accepted
-	Out atomic.Uint64 // samples accepted by a receiver, or by the endpoint of a sink, once for each
+	In  atomic.Uint64 // samples that the node received through the gate and accepted
+	Out atomic.Uint64 // samples accepted by a receiver, or by an endpoint of a sink, counted once for each
 
-	LinesIn  atomic.Uint64 // as In
-	LinesOut atomic.Uint64 // as Out
+	LinesIn  atomic.Uint64 // like In
+	LinesOut atomic.Uint64 // like Out
 
 	lastIn, lastOut         atomic.Pointer[batch.Metrics]
 	lastLogsIn, lastLogsOut atomic.Pointer[batch.Logs]
@@ -26,18 +27,18 @@ type Stats struct {
 	droppedLines map[string]uint64
 }
 
-// LastIn returns the last batch that came to the gate, whether it was accepted
-// or not; nil when there was none. It is shared: nobody writes to it.
+// LastIn returns the last batch that arrived at the gate, accepted or not. It
+// is nil if there was none. It is shared and must not be modified.
 func (s *Stats) LastIn() *batch.Metrics { return s.lastIn.Load() }
 
-// LastOut returns the last batch that the node handed to a receiver; nil when
-// there was none. It is shared: nobody writes to it.
+// LastOut returns the last batch that the node sent to a receiver. It is nil if
+// there was none. It is shared and must not be modified.
 func (s *Stats) LastOut() *batch.Metrics { return s.lastOut.Load() }
 
-// LastLogsIn is LastIn for log lines.
+// LastLogsIn is like LastIn, for log lines.
 func (s *Stats) LastLogsIn() *batch.Logs { return s.lastLogsIn.Load() }
 
-// LastLogsOut is LastOut for log lines.
+// LastLogsOut is like LastOut, for log lines.
 func (s *Stats) LastLogsOut() *batch.Logs { return s.lastLogsOut.Load() }
 
 // CountOut adds n samples or log lines to Out or LinesOut.
@@ -49,7 +50,7 @@ func (s *Stats) CountOut(of batch.Signals, n int) {
 	out.Add(uint64(max(n, 0)))
 }
 
-// CountDropped is Drop or DropLines, by the signal.
+// CountDropped calls Drop or DropLines, depending on the signal.
 func (s *Stats) CountDropped(of batch.Signals, reason string, n int) {
 	if of == batch.SignalLogs {
 		s.DropLines(reason, n)
@@ -58,11 +59,11 @@ func (s *Stats) CountDropped(of batch.Signals, reason string, n int) {
 	s.Drop(reason, n)
 }
 
-// Drop counts n samples that the node will never send on. reason is one of a
-// closed set, lower_snake_case. Filtering a user asked for counts too.
+// Drop counts n samples that the node will never send. reason is from a closed
+// set, in lower_snake_case. Samples that a user filters out are counted too.
 func (s *Stats) Drop(reason string, n int) { s.drop(&s.dropped, reason, n) }
 
-// DropLines is Drop for log lines.
+// DropLines is like Drop, for log lines.
 func (s *Stats) DropLines(reason string, n int) { s.drop(&s.droppedLines, reason, n) }
 
 func (s *Stats) drop(by *map[string]uint64, reason string, n int) {

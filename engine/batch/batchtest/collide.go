@@ -1,4 +1,4 @@
-// Package batchtest has hostile labels for tests. It is for tests only.
+// Package batchtest contains hostile labels for tests. Use it in tests only.
 package batchtest
 
 import (
@@ -23,16 +23,18 @@ const (
 	inverse uint64 = 839798700976720815
 )
 
-// Colliding returns n label sets, sorted and all different, whose encodings (see
-// batch.AppendLabels) have the same XXH64 without a seed: a table that uses this hash
-// for them keeps them all in one slot. Anybody can compute them: XXH64 takes eight
-// bytes at a time into each of four states, and every step can be inverted, so the
-// eight bytes that follow undo the difference that eight others made.
+// Colliding returns n different sets of sorted labels whose encodings (see
+// batch.AppendLabels) have the same XXH64 with seed 0. A table that uses this
+// hash stores them all in one slot. Anybody can compute such labels: XXH64
+// feeds eight bytes at a time into each of its four states, and every step can
+// be inverted, so the next eight bytes can undo the difference made by eight
+// other bytes.
 func Colliding(n int) [][]batch.Label {
 	set := func(value string) []batch.Label {
 		return []batch.Label{{Name: batch.NameLabel, Value: "hostile"}, {Name: "v", Value: value}}
 	}
-	// The value ends two stripes of 32 bytes, at a place that depends on its length.
+	// The value ends two stripes of 32 bytes. Their position depends on its
+	// length.
 	value := []byte(strings.Repeat("a", 64))
 	var wire []byte
 	at := 0
@@ -62,7 +64,7 @@ func Colliding(n int) [][]batch.Label {
 		binary.LittleEndian.PutUint64(first, x)
 		binary.LittleEndian.PutUint64(second, y)
 		if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '"') >= 0 || bytes.IndexByte(value, '\\') >= 0 {
-			continue // so that every text format has them as they are
+			continue // so that every text format contains them unchanged
 		}
 		sets = append(sets, set(string(value)))
 	}

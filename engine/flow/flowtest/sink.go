@@ -1,4 +1,5 @@
-// Package flowtest has a receiver for tests that keeps what it gets.
+// Package flowtest contains a receiver for tests that keeps the batches it
+// gets.
 package flowtest
 
 import (
@@ -18,10 +19,10 @@ type Sink struct {
 	batches []*batch.Metrics
 	logs    []*batch.Logs
 	err     error
-	arrived chan struct{} // closed and replaced when a batch was accepted
+	arrived chan struct{} // closed and replaced when a batch is accepted
 }
 
-// NewSink returns an empty Sink behind a gate of its own.
+// NewSink returns an empty Sink behind its own gate.
 func NewSink(node string) *Sink {
 	s := &Sink{arrived: make(chan struct{})}
 	s.receiver = flow.NewReceiver(node, batch.SignalMetrics|batch.SignalLogs, nil, nil)
@@ -32,14 +33,15 @@ func NewSink(node string) *Sink {
 // Receiver returns the gate, for an argument forward_to.
 func (s *Sink) Receiver() *flow.Receiver { return s.receiver }
 
-// Refuse makes later batches come back with err; nil accepts again.
+// Refuse makes the sink refuse later batches with err. With nil, it accepts
+// batches again.
 func (s *Sink) Refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// ErrRefused is an error to Refuse with.
+// ErrRefused is an error to pass to Refuse.
 var ErrRefused = errors.New("refused")
 
 // ConsumeMetrics keeps b.
@@ -64,21 +66,21 @@ func (s *Sink) keep(add func()) error {
 	return nil
 }
 
-// Logs returns the batches of log lines that were accepted, in order.
+// Logs returns the accepted batches of log lines, in order.
 func (s *Sink) Logs() []*batch.Logs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*batch.Logs(nil), s.logs...)
 }
 
-// Batches returns the batches of samples that were accepted, in order.
+// Batches returns the accepted batches of samples, in order.
 func (s *Sink) Batches() []*batch.Metrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*batch.Metrics(nil), s.batches...)
 }
 
-// Last returns the batch of samples accepted last, nil when there is none.
+// Last returns the last accepted batch of samples, or nil if there is none.
 func (s *Sink) Last() *batch.Metrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,8 @@ func (s *Sink) Last() *batch.Metrics {
 	return s.batches[len(s.batches)-1]
 }
 
-// LastLogs returns the batch of log lines accepted last, nil when there is none.
+// LastLogs returns the last accepted batch of log lines, or nil if there is
+// none.
 func (s *Sink) LastLogs() *batch.Logs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +101,7 @@ func (s *Sink) LastLogs() *batch.Logs {
 	return s.logs[len(s.logs)-1]
 }
 
-// Wait returns the first n batches of samples once there are so many, or ctx's error.
+// Wait waits for n batches of samples and returns the first n, or ctx's error.
 func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 	for {
 		s.mu.Lock()
@@ -115,8 +118,8 @@ func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 	}
 }
 
-// WaitLines returns the batches of log lines once they have n lines, or ctx's
-// error with what came.
+// WaitLines waits until the batches of log lines have n lines in total and
+// returns them. If ctx ends first, it returns ctx's error and the lines so far.
 func (s *Sink) WaitLines(ctx context.Context, n int) ([]*batch.Logs, error) {
 	for {
 		s.mu.Lock()
@@ -137,7 +140,7 @@ func (s *Sink) WaitLines(ctx context.Context, n int) ([]*batch.Logs, error) {
 	}
 }
 
-// Forget drops the batches so far.
+// Forget removes all kept batches.
 func (s *Sink) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
