@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-run/weir/cmd/weirbench/process"
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
@@ -63,9 +64,9 @@ type run struct {
 	began   time.Time
 	sink    *sink.Server
 	targets *target.Server
-	weir    *weir  // the one that runs now
-	variant int    // of the config
-	queue   string // what queue_config has, "" for that of the variant
+	weir    *process.Process // the one that runs now
+	variant int              // of the config
+	queue   string           // what queue_config has, "" for that of the variant
 
 	deaths   []map[string]int // by instance: the last scrape that a process had been answered when it died
 	rest     []span           // times at which the targets were frozen
@@ -142,11 +143,11 @@ func (r *run) faults(ctx context.Context) error {
 		at := time.Since(r.began)
 		what, err := k.do(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w; the last output of weir:\n%s", k.name, err, r.weir.outputTail())
+			return fmt.Errorf("%s: %w; the last output of weir:\n%s", k.name, err, r.weir.OutputTail())
 		}
 		r.printf("%3d %6.1fs  %-30s %s", i+1, at.Seconds(), k.name, what)
 		if err := r.progress(ctx, 1+r.rng.IntN(2)); err != nil {
-			return fmt.Errorf("after %s: %w; the last output of weir:\n%s", k.name, err, r.weir.outputTail())
+			return fmt.Errorf("after %s: %w; the last output of weir:\n%s", k.name, err, r.weir.OutputTail())
 		}
 	}
 	return nil
@@ -166,7 +167,7 @@ func (r *run) finish(ctx context.Context) error {
 		return err
 	}
 	if err := r.drained(ctx); err != nil {
-		if ctx.Err() != nil || r.weir.exitError() != nil {
+		if ctx.Err() != nil || r.weir.ExitError() != nil {
 			return err
 		}
 		r.addFailure("%v", err) // and then something is lost, most likely
@@ -188,7 +189,7 @@ func (r *run) eventually(ctx context.Context, what string, f func() error) error
 			return nil
 		}
 		if r.weir != nil {
-			if gone := r.weir.exitError(); gone != nil {
+			if gone := r.weir.ExitError(); gone != nil {
 				return gone
 			}
 		}
@@ -241,7 +242,7 @@ func (r *run) drained(ctx context.Context) error {
 		if n := r.sink.Prove(nil).Owed; n > 0 {
 			return fmt.Errorf("%d samples of earlier processes are missing", n)
 		}
-		n, err := r.weir.metric("weir_journal_pending_blocks", "")
+		n, err := r.metric(ctx, "weir_journal_pending_blocks", "")
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%v blocks are in the journal", n)
 		}

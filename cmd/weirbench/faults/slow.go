@@ -35,7 +35,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	inFlight := float64(slowShards * each)
 	var waiting float64
 	pending := func() (err error) {
-		waiting, err = r.weir.metric("weir_remote_write_samples_pending", "")
+		waiting, err = r.metric(ctx, "weir_remote_write_samples_pending", "")
 		return err
 	}
 	if err := r.eventually(ctx, "a backlog forms", func() error {

@@ -80,7 +80,7 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	if err := r.progress(ctx, 2+r.rng.IntN(3)); err != nil {
 		return "", err
 	}
-	waiting, err := r.weir.metric("weir_remote_write_samples_pending", "")
+	waiting, err := r.metric(ctx, "weir_remote_write_samples_pending", "")
 	if err != nil {
 		return "", err
 	}
@@ -162,20 +162,20 @@ func (r *run) stopped(ctx context.Context, f *sink.Fault) (string, error) {
 
 // reload changes config and script, and sends SIGHUPs meanwhile.
 func (r *run) reload() error {
-	if err := r.weir.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := r.weir.Signal(syscall.SIGHUP); err != nil {
 		return fmt.Errorf("cannot send SIGHUP: %w", err)
 	}
 	if err := r.writeConfig(); err != nil {
 		return err
 	}
-	if err := r.weir.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := r.weir.Signal(syscall.SIGHUP); err != nil {
 		return fmt.Errorf("cannot send SIGHUP: %w", err)
 	}
 	return r.writeScript()
 }
 
 func (r *run) reloaded(ctx context.Context) (string, error) {
-	from := len(r.weir.output())
+	from := len(r.weir.Output())
 	n := 1 + r.rng.IntN(3)
 	for range n {
 		if err := r.reload(); err != nil {
@@ -186,7 +186,7 @@ func (r *run) reloaded(ctx context.Context) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%d times", n), r.eventually(ctx, "weir says that it has reloaded", func() error {
-		out := r.weir.output()[from:]
+		out := r.weir.Output()[from:]
 		// A script that is saved with the config is built anew with it.
 		if !strings.Contains(out, "1 updated") || !strings.Contains(out, "reloaded faults.same") && !strings.Contains(out, "1 of 3 nodes rebuilt") {
 			return fmt.Errorf("it printed %q", out)
@@ -242,11 +242,11 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 	if err := r.drained(ctx); err != nil {
 		return "", err
 	}
-	blocks, err := r.weir.metric("weir_journal_blocks_dropped_total", "corrupt")
+	blocks, err := r.metric(ctx, "weir_journal_blocks_dropped_total", "corrupt")
 	if err != nil {
 		return "", err
 	}
-	samples, err := r.weir.metric("weir_remote_write_samples_dropped_total", "corrupt")
+	samples, err := r.metric(ctx, "weir_remote_write_samples_dropped_total", "corrupt")
 	if err != nil {
 		return "", err
 	}
@@ -264,24 +264,24 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 	r.setFault(&dead)
 	const refused = `msg="batch was dropped"`
-	from := len(r.weir.output())
+	from := len(r.weir.Output())
 	ballast := filepath.Join(r.data(), "ballast")
 	if err := r.eventually(ctx, "weir refuses", func() error {
-		if strings.Contains(r.weir.output()[from:], refused) {
+		if strings.Contains(r.weir.Output()[from:], refused) {
 			return nil
 		}
 		// Again, since weir makes room with what it can do without.
 		if err := fill(ballast); err != nil {
 			return err
 		}
-		return fmt.Errorf("it printed %q", r.weir.output()[from:])
+		return fmt.Errorf("it printed %q", r.weir.Output()[from:])
 	}); err != nil {
 		return "", err
 	}
 	if err := r.progress(ctx, 1); err != nil {
 		return "", err
 	}
-	what := fmt.Sprintf("%d batches were refused", strings.Count(r.weir.output()[from:], refused))
+	what := fmt.Sprintf("%d batches were refused", strings.Count(r.weir.Output()[from:], refused))
 	if kill {
 		r.kill()
 		f, err := r.inspectDead(true)

@@ -1,86 +1,27 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/weir-run/weir/cmd/weirbench/process"
 )
 
-// weir is a process.
-type weir struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it is gone
-	err  error         // then, how
-	url  string        // of its page
-
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-// Write takes the process's output.
-func (w *weir) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.Write(b)
-}
-
-func (w *weir) output() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.String()
-}
-
-func (w *weir) outputTail() string {
-	s := w.output()
-	return s[max(0, len(s)-3000):]
-}
-
-// exitError returns an error when the process has ended.
-func (w *weir) exitError() error {
-	select {
-	case <-w.done:
-		return fmt.Errorf("weir ended (%v); its last output:\n%s", w.err, w.outputTail())
-	default:
-		return nil
-	}
-}
-
-var pageLine = regexp.MustCompile(`page:? +(https?://127\.0\.0\.1:\d+)`)
-
 // start starts weir and waits for its page.
-func (r *run) start(ctx context.Context) error {
-	w := &weir{done: make(chan struct{})}
-	w.cmd = exec.Command(r.o.Weir, "run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path="+r.data(),
-		"--scripts="+filepath.Join(r.o.Dir, "scripts"), r.config())
-	w.cmd.Stdout, w.cmd.Stderr = w, w
-	if err := w.cmd.Start(); err != nil {
-		return fmt.Errorf("cannot start weir: %w", err)
+func (r *run) start(ctx context.Context) (err error) {
+	if r.weir, err = process.Start(r.o.Weir, "run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path="+r.data(),
+		"--scripts="+filepath.Join(r.o.Dir, "scripts"), r.config()); err != nil {
+		return err
 	}
-	go func() {
-		w.err = w.cmd.Wait()
-		close(w.done)
-	}()
-	r.weir = w
-	return r.eventually(ctx, "weir says where its page is", func() error {
-		m := pageLine.FindStringSubmatch(w.output())
-		if m == nil {
-			return fmt.Errorf("it printed %q", w.outputTail())
+	return r.eventually(ctx, "weir prints the address of its web UI", func() error {
+		if r.weir.URL() == "" {
+			return fmt.Errorf("it printed %q", r.weir.OutputTail())
 		}
-		w.url = m[1]
 		return nil
 	})
 }
@@ -90,56 +31,38 @@ func (r *run) kill() {
 	if r.weir == nil {
 		return
 	}
-	_ = r.weir.cmd.Process.Kill() // it may be gone
-	<-r.weir.done
-	r.output = append(r.output, r.weir.output())
+	r.weir.Kill()
+	r.output = append(r.output, r.weir.Output())
 }
 
 // stop ends weir by SIGTERM; dead says that its endpoint is, so that there is
 // a time within which it must end.
 func (r *run) stop(dead bool) (took time.Duration) {
 	began := time.Now()
-	_ = r.weir.cmd.Process.Signal(syscall.SIGTERM)
+	_ = r.weir.Signal(syscall.SIGTERM)
 	select {
-	case <-r.weir.done:
+	case <-r.weir.Done():
 	case <-time.After(r.o.Patience):
-		r.addFailure("weir did not stop within %s of SIGTERM; its last output:\n%s", r.o.Patience, r.weir.outputTail())
+		r.addFailure("weir did not stop within %s of SIGTERM; its last output:\n%s", r.o.Patience, r.weir.OutputTail())
 	}
 	took = time.Since(began)
 	if dead && took > r.o.StopWithin {
 		r.addFailure("SIGTERM took %s while the endpoint was dead, not %s at most", took.Round(time.Millisecond), r.o.StopWithin)
 	}
 	r.kill()
-	if code := r.weir.cmd.ProcessState.ExitCode(); code != 0 {
-		r.addFailure("weir ended with status %d after SIGTERM; its last output:\n%s", code, r.weir.outputTail())
+	if code := r.weir.ExitCode(); code != 0 {
+		r.addFailure("weir ended with status %d after SIGTERM; its last output:\n%s", code, r.weir.OutputTail())
 	}
 	return took
 }
 
-// metric returns the sum of a metric of the sink; a reason leaves out series
-// with another one.
-func (w *weir) metric(name, reason string) (sum float64, err error) {
-	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get(w.url + "/metrics")
+// metric returns the sum of a metric of weir over the series with a reason, "" for all.
+func (r *run) metric(ctx context.Context, name, reason string) (float64, error) {
+	families, err := r.weir.Metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
-	p := expfmt.NewTextParser(model.UTF8Validation)
-	fams, err := p.TextToMetricFamilies(resp.Body)
-	if err != nil {
-		return 0, fmt.Errorf("cannot read weir's metrics: %w", err)
-	}
-	found := false
-	for _, m := range fams[name].GetMetric() {
-		if reason == "" || slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == "reason" && l.GetValue() == reason }) {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			found = true
-		}
-	}
-	if !found {
-		return 0, fmt.Errorf("weir has no metric %s with reason %q yet", name, reason)
-	}
-	return sum, nil
+	return process.Sum(families, name, reason)
 }
 
 func (r *run) config() string { return filepath.Join(r.o.Dir, "config.alloy") }
