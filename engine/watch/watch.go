@@ -15,8 +15,11 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
+// Quiet is how long a Watcher waits after the last event of a burst before it reports the
+// changes.
+const Quiet = 20 * time.Millisecond
+
 const (
-	quiet   = 20 * time.Millisecond  // without events, a burst is over
 	atMost  = 200 * time.Millisecond // after its first event, a burst is reported in any case
 	recheck = time.Minute            // besides events, for what sends none
 	poll    = time.Second            // instead of events
@@ -272,7 +275,7 @@ func (l *loop) burst() {
 	if l.first.IsZero() {
 		l.first = now
 	}
-	l.arm(min(quiet, l.first.Add(atMost).Sub(now)))
+	l.arm(min(Quiet, l.first.Add(atMost).Sub(now)))
 }
 
 func (l *loop) arm(d time.Duration) {

@@ -1,0 +1,177 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/sink"
+	"github.com/weir-run/weir/engine/watch"
+)
+
+// warmUp is the number of saves before the measurement: the first ones fill caches.
+const warmUp = 20
+
+// measureScript saves the script under load, first with good endpoints and then with dead
+// ones.
+func (r *run) measureScript(ctx context.Context) error {
+	r.load, r.relabel, r.nodes = true, false, r.o.Nodes
+	return r.serve(ctx, func(ctx context.Context) error {
+		if _, err := r.saveEvery(ctx, warmUp, r.o.Every, r.writeScript); err != nil {
+			return err
+		}
+		before, err := r.levels(ctx)
+		if err != nil {
+			return err
+		}
+		saved, err := r.saveEvery(ctx, r.o.Saves, r.o.Every, r.writeScript)
+		if err != nil {
+			return err
+		}
+		s := r.probe.swaps(saved)
+		what := fmt.Sprintf("save to serving, one script among %d nodes", r.o.Nodes)
+		r.table.times(what+", p50", 15*time.Millisecond, quantile(s.serving, 0.5)-watch.Quiet)
+		r.table.times(what+", p99", 60*time.Millisecond, quantile(s.serving, 0.99)-watch.Quiet)
+		r.table.times(fmt.Sprintf("pause of senders in a swap, p99 (without a swap: %s)", round(quantile(s.usual, 0.99))), 2*time.Millisecond, quantile(s.waited, 0.99))
+		if err := r.checkLevels(ctx, before); err != nil {
+			return err
+		}
+		if err := r.checkLoss(ctx, fmt.Sprintf("%d saves", r.o.Saves)); err != nil {
+			return err
+		}
+		return r.measureDead(ctx)
+	})
+}
+
+// checkLoss lets everything arrive and notes what did not, or arrived twice.
+func (r *run) checkLoss(ctx context.Context, during string) error {
+	r.targets.Freeze(true)
+	defer r.targets.Freeze(false)
+	r.resting.Store(true)
+	defer r.resting.Store(false)
+	var samples, lines int64
+	err := r.eventually(ctx, "everything arrives", func() error {
+		if samples, lines = r.missingSamples(), r.missingLines(); samples+lines > 0 {
+			return fmt.Errorf("%d samples and %d lines are missing", samples, lines)
+		}
+		return nil
+	})
+	if ctx.Err() != nil || r.weir.ExitError() != nil {
+		return err
+	}
+	s, l := r.sink.Stats(false), r.logs.Stats(false)
+	for _, x := range []struct {
+		what             string
+		all, missing, st int64
+	}{{"samples", s.Samples, samples, s.Duplicates}, {"lines", l.Lines, lines, l.Duplicates}} {
+		r.table.promise(fmt.Sprintf("%s lost, %s (%d arrived)", x.what, during, x.all), "0", fmt.Sprint(x.missing), x.missing == 0)
+		r.table.promise(fmt.Sprintf("%s duplicated, %s", x.what, during), "0", fmt.Sprint(x.st), x.st == 0)
+	}
+	return nil
+}
+
+// missingSamples returns how many samples the targets served that did not arrive.
+func (r *run) missingSamples() (n int64) {
+	served := r.targets.Stats().Scrapes
+	p := r.sink.Prove(served)
+	for address, scrapes := range served {
+		n += int64((r.o.Series - p.Sequences[address]) * scrapes)
+		for _, sequences := range p.Missing[address] {
+			n += int64(sequences)
+		}
+	}
+	return n
+}
+
+// missingLines returns how many lines were written that did not arrive.
+func (r *run) missingLines() int64 {
+	st := r.logs.Stats(true)
+	n := st.Gaps
+	for name, written := range r.files.Stats(true).Written {
+		n += int64(written)
+		if last, ok := st.Last[name]; ok {
+			n -= int64(last - st.First[name] + 1)
+		}
+	}
+	return n
+}
+
+// measureDead saves the script once per second while the endpoints of the load are dead.
+func (r *run) measureDead(ctx context.Context) error {
+	for _, s := range []*sink.Server{r.sink, r.logs} {
+		if err := s.SetFault(&sink.Fault{Reset: true}); err != nil {
+			return err
+		}
+	}
+	n := int(math.Ceil(r.o.DeadFor.Seconds()))
+	var memory []float64
+	var status []time.Duration
+	if _, err := r.saveEvery(ctx, n, time.Second, func() error {
+		rss, err := r.resident()
+		if err != nil {
+			return err
+		}
+		memory = append(memory, rss)
+		asked := time.Now()
+		if err := r.askStatus(ctx); err != nil {
+			return err
+		}
+		status = append(status, time.Since(asked))
+		return r.writeScript()
+	}); err != nil {
+		return fmt.Errorf("while the endpoints were dead: %w", err)
+	}
+	during := fmt.Sprintf("%d saves in %s with a dead endpoint", n, r.o.DeadFor)
+	r.table.promise("deadlocks, "+during, "0", "0", true) // else a version was awaited in vain
+	r.table.times("status responds, "+during+", p99", 100*time.Millisecond, quantile(status, 0.99))
+	early, late := mean(memory[n/6:n/6+(n+5)/6]), mean(memory[n-(n+9)/10:])
+	r.table.promise("memory, "+during, "flat", fmt.Sprintf("%.0f MB early, %.0f MB at the end", early/1e6, late/1e6), late < early*maxGrowth)
+	for _, s := range []*sink.Server{r.sink, r.logs} {
+		if err := s.SetFault(nil); err != nil {
+			return err
+		}
+	}
+	return r.checkLoss(ctx, during)
+}
+
+// maxGrowth is how much memory may grow to count as flat.
+const maxGrowth = 1.2
+
+func mean(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v / float64(len(values))
+	}
+	return sum
+}
+
+// askStatus requests the status of all nodes.
+func (r *run) askStatus(ctx context.Context) error {
+	resp, err := r.weir.Get(ctx, "/api/v0/status")
+	if err != nil {
+		return fmt.Errorf("cannot get the status: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		return fmt.Errorf("cannot get the status: %s", resp.Status)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// resident returns the resident memory of weir in bytes.
+func (r *run) resident() (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.weir.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the memory of weir, which works on Linux only: %w", err)
+	}
+	var kB float64
+	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	if _, err := fmt.Sscan(rest, &kB); err != nil {
+		return 0, fmt.Errorf("cannot read the memory of weir: %w", err)
+	}
+	return kB * 1024, nil
+}
