@@ -17,11 +17,11 @@ type Arguments struct {
 	Stages []Stage `alloy:"stage,enum,optional"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Stage is one stage block: the one field that is set. This is the list of all
-// stages.
+// Stage is one stage block. Exactly one of its fields is set. The fields are the
+// list of all stages.
 type Stage struct {
 	// Reads the container log format of Kubernetes (CRI) and joins partial lines.
 	CRI *CRIArguments `alloy:"cri,block,optional"`
@@ -90,7 +90,7 @@ type Stage struct {
 	WindowsEvent *WindowsEventArguments `alloy:"windowsevent,block,optional"`
 }
 
-// arguments returns the arguments of the stage.
+// arguments returns the arguments of the stage that is set.
 func (s Stage) arguments() stageArguments {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
@@ -98,7 +98,7 @@ func (s Stage) arguments() stageArguments {
 			return f.Interface().(stageArguments)
 		}
 	}
-	panic("BUG: a stage that is none")
+	panic("BUG: no field of the stage is set")
 }
 
 // Exports of loki.process.

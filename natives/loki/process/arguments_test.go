@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-// arguments lists the arguments of all stages but logql: name, type, whether they
-// are required, default. A stage that Alloy has takes the same arguments, except
-// that longer_than and the limit of truncate are sizes.
+// arguments lists the arguments of all stages except logql: name, type, whether
+// they are required, default. Stages that Alloy has take the same arguments,
+// except that longer_than and the limit of truncate are sizes.
 const arguments = `
 cri block
 cri.max_partial_line_size number = 0
@@ -171,7 +171,7 @@ func TestArguments(t *testing.T) {
 		if f.Default != "" {
 			s += " = " + f.Default
 		}
-		// Those in a match are the same; logql is weir's own.
+		// The stages in a match are the same; logql exists in weir only.
 		if s = strings.TrimPrefix(s, "stage."); !strings.HasPrefix(s, "match.stage.") && !strings.HasPrefix(s, "logql") {
 			got[s] = true
 		}

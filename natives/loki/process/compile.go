@@ -17,20 +17,20 @@ import (
 
 // stageArguments are the arguments of a stage.
 type stageArguments interface {
-	// compile compiles the stage. Validate has found all errors of the arguments.
-	// It calls c.write before c.read: the stages are compiled from the last to
-	// the first.
+	// compile compiles the stage. Validate has already found all errors in the
+	// arguments. compile calls c.write before c.read, because the stages are
+	// compiled from the last to the first.
 	compile(c *compiler) (stage, error)
 }
 
-// stage is a compiled stage. run does its work on all rows of a pass; it is
-// called from several goroutines at once, with passes of different Sources.
+// stage is a compiled stage. run processes all rows of a pass. Several goroutines
+// call it at once, with passes of different Sources.
 type stage interface {
 	run(ctx context.Context, p *pass)
 }
 
-// link is a stage and what comes after it, also beyond the pipeline that it is
-// nested in.
+// link is a stage and the stages that follow it, including those that follow the
+// block in which it is nested.
 type link struct {
 	stage stage
 	next  *link
@@ -50,7 +50,7 @@ func (l *link) runUntil(ctx context.Context, p *pass, end *link) {
 	}
 }
 
-// env is what stages get of their node.
+// env is the part of the node that its stages can use.
 type env struct {
 	clock  clock.Clock
 	logger *slog.Logger
@@ -59,27 +59,27 @@ type env struct {
 	mem    *memory
 }
 
-// pipeline is the stages of one instance. It is immutable but for what they
-// remember.
+// pipeline is the compiled stages of one component. It is immutable except for
+// the state of the stages.
 type pipeline struct {
 	env
 	of      []Stage
 	first   *link
-	names   []string // of the slots
-	all     bool     // some stage reads values whose names are not known before
-	holds   bool     // some stage keeps lines beyond a call
+	names   []string // by slot
+	all     bool     // a stage reads values whose names are only known at run time
+	holds   bool     // a stage keeps lines after a call has returned
 	derived []*derivation
 	states  []*state
-	groups  []*groups // of the stages that hold
+	groups  []*groups // of the stages that keep lines
 	metrics []*customMetric
-	geo     []*geoDB  // the databases that are read
-	takes   []func()  // to be called when the pipeline is the current one
-	sweeps  []func()  // that forget streams that ended
-	scratch sync.Pool // of *pass
+	geo     []*geoDB  // the databases that the stages read
+	takes   []func()  // called when the pipeline becomes the current one
+	sweeps  []func()  // remove the data of streams that have ended
+	scratch sync.Pool // *pass values
 }
 
-// compile returns the pipeline of stages. What stages keep is taken from old,
-// which may be nil, where they are the same in both.
+// compile returns the pipeline of stages. If old is not nil, stages that are
+// equal in old take over its state.
 func compile(e env, stages []Stage, old *pipeline) (*pipeline, error) {
 	pl := &pipeline{env: e, of: stages}
 	c := &compiler{env: e, pl: pl, slots: map[string]int{}}
@@ -94,8 +94,8 @@ func compile(e env, stages []Stage, old *pipeline) (*pipeline, error) {
 	return pl, nil
 }
 
-// same reports whether stages are those of the pipeline, and the files that they
-// read.
+// same reports whether the pipeline was compiled from equal stages and the files
+// that it read have not changed.
 func (pl *pipeline) same(stages []Stage) bool {
 	if pl != nil && slices.ContainsFunc(pl.geo, (*geoDB).changed) {
 		return false
@@ -103,7 +103,7 @@ func (pl *pipeline) same(stages []Stage) bool {
 	return len(pl.of) == len(stages) && (len(stages) == 0 || reflect.DeepEqual(pl.of, stages))
 }
 
-// Sweep forgets streams that ended or are not used any more.
+// Sweep removes the data of streams that have ended or are not used any more.
 func (pl *pipeline) Sweep() {
 	for _, d := range pl.derived {
 		d.removeUnused()
@@ -114,25 +114,25 @@ func (pl *pipeline) Sweep() {
 	pl.mem.custom.removeIdle()
 }
 
-// Close gives back the streams that were made.
+// Close releases the streams that the pipeline created.
 func (pl *pipeline) Close() {
 	for _, d := range pl.derived {
 		d.close()
 	}
 }
 
-// compiler goes through stages from the last to the first, so that each knows
-// what the ones after it ask for.
+// compiler compiles the stages from the last to the first, so that each stage
+// knows which values the stages after it read.
 type compiler struct {
 	env
 	pl    *pipeline
-	slots map[string]int // of the names that stages asked for so far
-	after *link          // of the stage that is being made
-	old   []*state       // of the instance before, that nobody took yet
+	slots map[string]int // of the names that stages have read so far
+	after *link          // the stages after the one that is being compiled
+	old   []*state       // of the previous pipeline, not taken over yet
 }
 
-// nested compiles the stages of a block, which go on with what comes after the
-// stage that it belongs to.
+// nested compiles the stages of a block. After its last stage, rows continue with
+// the stage that follows the block.
 func (c *compiler) nested(stages []Stage) (*link, error) {
 	first := c.after
 	defer func(after *link) { c.after = after }(c.after)
@@ -147,7 +147,8 @@ func (c *compiler) nested(stages []Stage) (*link, error) {
 	return first, nil
 }
 
-// read asks for an extracted value and returns its slot.
+// read declares that a stage reads an extracted value and returns the slot of the
+// value.
 func (c *compiler) read(name string) int {
 	slot, ok := c.slots[name]
 	if !ok {
@@ -158,11 +159,11 @@ func (c *compiler) read(name string) int {
 	return slot
 }
 
-// readAll asks for all values, whatever their names.
+// readAll declares that a stage reads all extracted values.
 func (c *compiler) readAll() { c.pl.all = true }
 
-// write returns the slot for a value that is extracted under a name; wanted is
-// false if no stage after this one reads it, and then it need not be extracted.
+// write returns the slot for a value that a stage extracts. If wanted is false,
+// no stage after this one reads the value, and it need not be extracted.
 func (c *compiler) write(name string) (slot int, wanted bool) {
 	if c.pl.all {
 		return c.read(name), true
@@ -171,8 +172,9 @@ func (c *compiler) write(name string) (slot int, wanted bool) {
 	return slot, wanted
 }
 
-// derive registers a function that makes other labels of a stream's, and is
-// asked once for each stream and values. It may run at any time.
+// derive registers edit, which changes the labels of a stream depending on some
+// extracted values. It is called once for each combination of stream and values,
+// at any time.
 func (c *compiler) derive(edit func(b *batch.Builder, values []value)) *derivation {
 	d := &derivation{edit: edit}
 	d.memo.Evicted = func(_ *batch.Stream, vs *variants) { d.forget(vs) }
@@ -180,15 +182,16 @@ func (c *compiler) derive(edit func(b *batch.Builder, values []value)) *derivati
 	return d
 }
 
-// state is what a stage keeps over reloads.
+// state is the state of a stage that survives reloads.
 type state struct {
 	key any
 	v   any
 }
 
-// keepState returns what a stage keeps: what the stage with an equal key had in the
-// instance before, else what made returns. Of stages with equal keys the last
-// gets what the last had.
+// keepState returns the state of a stage. If the previous pipeline has a stage
+// with an equal key, its state is taken over; otherwise, made creates a new
+// state. If several stages have equal keys, they are matched from the last to the
+// first.
 func keepState[S any](c *compiler, key any, made func() S) S {
 	for i := len(c.old) - 1; i >= 0; i-- {
 		if s, ok := c.old[i].v.(S); ok && reflect.DeepEqual(c.old[i].key, key) {
@@ -202,8 +205,8 @@ func keepState[S any](c *compiler, key any, made func() S) S {
 	return v
 }
 
-// source returns the slot of what a stage reads instead of the line, negative
-// for the line.
+// source returns the slot of the value that a stage reads instead of the line, or
+// a negative number for the line.
 func (c *compiler) source(name string) int {
 	if name == "" {
 		return -1

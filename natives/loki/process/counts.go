@@ -2,7 +2,8 @@ package process
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// counts are what some stages of a node count, over all its components.
+// counts are the counters of some stages. They belong to the node and survive its
+// components.
 type counts struct {
 	limited      *prometheus.CounterVec // by label
 	truncated    *prometheus.CounterVec // by field
@@ -28,14 +29,14 @@ func newCounts() *counts {
 	return c
 }
 
-// Describe makes counts a prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *counts) Describe(ch chan<- *prometheus.Desc) {
 	for _, of := range c.all() {
 		of.Describe(ch)
 	}
 }
 
-// Collect sends what was counted.
+// Collect implements prometheus.Collector.
 func (c *counts) Collect(ch chan<- prometheus.Metric) {
 	for _, of := range c.all() {
 		of.Collect(ch)

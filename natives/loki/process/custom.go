@@ -24,20 +24,20 @@ const (
 	histogramKind
 )
 
-// maxSeries is how many series a metric may have at once; lines of more streams
-// do not count for it.
+// maxSeries is the maximum number of series of a metric. Lines of further streams
+// are not counted by the metric.
 const maxSeries = 20_000
 
-// custom are the metrics that the stages of a node define. A metric goes on
-// counting over reloads as long as some stage defines it in the same way; stages
-// that define the same one share it.
+// custom is the set of metrics that the stages of a node define. A metric keeps
+// its values across reloads as long as a stage defines it in the same way. Stages
+// with the same definition share the metric.
 type custom struct {
 	refused *prometheus.CounterVec
 
 	mu    sync.Mutex
 	clock clock.Clock
-	all   map[string]*customMetric // by what defines them
-	shown []*customMetric          // those of the current pipeline
+	all   map[string]*customMetric // by definition
+	shown []*customMetric          // the metrics of the current pipeline
 }
 
 func newCustom() *custom {
@@ -50,7 +50,7 @@ func newCustom() *custom {
 	}
 }
 
-// metric returns the metric that is defined so.
+// metric returns the metric with this definition and creates it if necessary.
 func (c *custom) metric(kind metricKind, name, help string, idle time.Duration, buckets []float64) *customMetric {
 	key := fmt.Sprintf("%d %q %q %s %v", kind, name, help, idle, buckets)
 	c.mu.Lock()
@@ -63,7 +63,7 @@ func (c *custom) metric(kind metricKind, name, help string, idle time.Duration, 
 	return m
 }
 
-// show makes those the ones that are seen, and forgets the others.
+// show exposes the metrics ms and removes all other metrics.
 func (c *custom) show(ms []*customMetric, clk clock.Clock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *custom) show(ms []*customMetric, clk clock.Clock) {
 	}
 }
 
-// current returns the metrics that are seen, and the time.
+// current returns the exposed metrics and the time.
 func (c *custom) current() (ms []*customMetric, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *custom) current() (ms []*customMetric, now time.Time) {
 	return c.shown, c.clock.Now()
 }
 
-// removeIdle forgets series that did not change for long.
+// removeIdle removes series that have not changed for too long.
 func (c *custom) removeIdle() {
 	ms, now := c.current()
 	for _, m := range ms {
@@ -98,12 +98,12 @@ func (c *custom) removeIdle() {
 	}
 }
 
-// Describe says only what is known, by which the collector is told from others:
-// names come and go with the configuration.
+// Describe describes only the constant metric, which identifies the collector:
+// the names of the other metrics change with the configuration.
 func (c *custom) Describe(ch chan<- *prometheus.Desc) { c.refused.Describe(ch) }
 
-// Collect sends the metrics, and forgets the series that did not change for long
-// once they were sent.
+// Collect sends the metrics. It then removes the series that have not changed for
+// too long, so that their last value is sent once.
 func (c *custom) Collect(ch chan<- prometheus.Metric) {
 	ms, now := c.current()
 	for _, m := range ms {
@@ -115,7 +115,7 @@ func (c *custom) Collect(ch chan<- prometheus.Metric) {
 	c.refused.Collect(ch)
 }
 
-// customMetric is one metric and its series, by the labels of streams.
+// customMetric is one metric and its series, by the labels of the streams.
 type customMetric struct {
 	kind       metricKind
 	name, help string
@@ -134,18 +134,19 @@ type customSeries struct {
 	desc    *prometheus.Desc
 	changed time.Time
 	gone    bool
-	v       float64 // the sum of a histogram
+	v       float64 // for a histogram, the sum
 	n       uint64
-	counts  []uint64 // of the buckets, not cumulative
+	counts  []uint64 // by bucket, not cumulative
 }
 
-// seriesOf returns the series of a stream, nil if there are too many; mu is held.
+// seriesOf returns the series of a stream, or nil if there are too many. The
+// caller holds mu.
 func (m *customMetric) seriesOf(s *batch.Stream) *customSeries {
 	known, ok := m.byStream.Get(s)
 	if ok && !known.gone {
 		return known
 	}
-	if ok { // it was forgotten, and another stream may have brought it back
+	if ok { // the series was removed, and another stream may have created it again
 		if cs := m.series[known.key]; cs != nil {
 			return cs
 		}
@@ -157,7 +158,7 @@ func (m *customMetric) seriesOf(s *batch.Stream) *customSeries {
 			continue
 		}
 		if name == "component_id" || m.kind == histogramKind && name == "le" {
-			name = "exported_" + name // it is weir's
+			name = "exported_" + name // weir uses the name itself
 		}
 		labels[name] = v
 		fmt.Fprintf(&key, "%q=%q,", name, v)
@@ -182,7 +183,7 @@ func (m *customMetric) seriesOf(s *batch.Stream) *customSeries {
 	return cs
 }
 
-// prune expects mu to be held.
+// prune removes idle series. The caller holds mu.
 func (m *customMetric) prune(now time.Time) {
 	for key, s := range m.series {
 		if now.Sub(s.changed) >= m.idle {
@@ -200,7 +201,7 @@ func (s *customSeries) observe(buckets []float64, v float64) {
 	}
 }
 
-// collect expects mu to be held.
+// collect sends the series. The caller holds mu.
 func (m *customMetric) collect(ch chan<- prometheus.Metric) {
 	for _, s := range m.series {
 		var metric prometheus.Metric

@@ -9,36 +9,36 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// derivation makes other streams of streams, by their labels and some values of
-// the line. The same stream and values give the same handle in every batch; what
-// is not used for a while is given back.
+// derivation maps a stream and some values of a line to a stream with other
+// labels. The same stream and values give the same handle in every batch. Streams
+// that have not been used for a while are released.
 type derivation struct {
 	edit func(b *batch.Builder, values []value)
-	memo batch.Memo[*variants] // by the stream that it is made of
+	memo batch.Memo[*variants] // by the original stream
 
 	mu     sync.Mutex
-	varied []*variants // those with values, of live streams
+	varied []*variants // those that depend on values, of live streams
 	sweeps atomic.Uint32
 }
 
-// variants are what was made of one stream.
+// variants are the streams that were derived from one stream.
 type variants struct {
 	recent [recents]atomic.Pointer[variant] // by place
 
 	mu   sync.Mutex
-	by   map[string]*variant // by the values; nil until there is a second
+	by   map[string]*variant // by the values; nil until the first lookup
 	dead bool
 }
 
-// recents is how many variants are found without a lock: as many as a stream has
-// of such that take turns, like levels.
+// recents is the number of variants that are found without a lock. It covers the
+// values that typically alternate within a stream, such as log levels.
 const recents = 8
 
-// maxVariants is how many of a stream are remembered. Who makes labels of what is
-// different in each line gets other handles each time, and no more memory.
+// maxVariants is the maximum number of variants of a stream. If a label is
+// different in each line, each line gets a new handle, but memory stays bounded.
 const maxVariants = 10_000
 
-// place is where the variant of such values is among the recent ones.
+// place returns the index in recent of the variant for values.
 func place(values []value) int {
 	h := 0
 	for _, v := range values {
@@ -50,19 +50,20 @@ func place(values []value) int {
 	return h & (recents - 1)
 }
 
-// variant is a stream and the values that made it.
+// variant is a derived stream and the values that it was derived from.
 type variant struct {
 	values []value
 	from   *batch.Stream
 	to     *batch.Stream
-	used   atomic.Uint32 // the sweeps before
+	used   atomic.Uint32 // the number of sweeps before the last use
 }
 
-// derive returns what becomes of a stream; values may be overwritten afterwards.
+// derive returns the stream that is derived from s and values. The caller may
+// overwrite values afterwards.
 func (d *derivation) derive(s *batch.Stream, values []value) *batch.Stream {
 	vs, ok := d.memo.Get(s)
 	if ok {
-		// Lines of a stream mostly are as others before.
+		// Most lines of a stream have the same values as a previous line.
 		if v := vs.recent[place(values)].Load(); v != nil && slices.Equal(v.values, values) {
 			v.markUsed(d.sweeps.Load())
 			return v.to
@@ -74,12 +75,12 @@ func (d *derivation) derive(s *batch.Stream, values []value) *batch.Stream {
 }
 
 func (v *variant) markUsed(sweeps uint32) {
-	if v.used.Load() != sweeps { // a store would take the line from other cores
+	if v.used.Load() != sweeps { // a store would invalidate the cache line on the other cores
 		v.used.Store(sweeps)
 	}
 }
 
-// apply is of for the values that are in slots, of all rows of a pass.
+// apply derives a stream for each row of a pass from the values in slots.
 func (d *derivation) apply(p *pass, slots []int) {
 	var from, to *batch.Stream
 	for _, r := range p.rows {
@@ -110,7 +111,7 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 			vs.empty()
 		}
 		v = d.addVariant(s, values)
-		if vs.dead { // its stream ended or the instance was closed
+		if vs.dead { // the stream ended or the pipeline was closed
 			return v.to
 		}
 		if vs.by == nil {
@@ -130,7 +131,7 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 
 func (d *derivation) addVariant(s *batch.Stream, values []value) *variant {
 	v := &variant{from: s, values: make([]value, len(values))}
-	for i, w := range values { // they must not hold on to the memory of a batch
+	for i, w := range values { // the values must not retain the memory of a batch
 		v.values[i] = value{w.kind, string([]byte(w.text))}
 	}
 	var b batch.Builder
@@ -148,8 +149,8 @@ func appendKey(dst []byte, values []value) []byte {
 	return dst
 }
 
-// removeUnused gives back what was made of streams that ended, and what was not asked
-// for since the sweep before the last.
+// removeUnused releases the variants of streams that have ended and those that
+// were not used in the last two sweep intervals.
 func (d *derivation) removeUnused() {
 	d.memo.Sweep(func(_ *batch.Stream, vs *variants) { d.forget(vs) })
 	now := d.sweeps.Add(1)
@@ -184,7 +185,7 @@ func (d *derivation) forget(vs *variants) {
 	vs.by = nil
 }
 
-// empty gives all variants back; mu is held.
+// empty releases all variants. The caller holds mu.
 func (vs *variants) empty() {
 	for i := range vs.recent {
 		vs.recent[i].Store(nil)
@@ -195,7 +196,7 @@ func (vs *variants) empty() {
 	clear(vs.by)
 }
 
-// giveBack is for a variant that nobody gets any more.
+// giveBack releases the stream of a variant that is not used any more.
 func (v *variant) giveBack() {
 	if v.to != v.from {
 		v.to.Release()

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestDerivation: what is made is the same handle as long as it is used, and is
-// given back when it is not, or when its stream ended.
+// TestDerivation: a derived stream has the same handle as long as it is used. It
+// is released when it is not used any more or when the original stream ended.
 func TestDerivation(t *testing.T) {
 	made := 0
 	c := &compiler{pl: &pipeline{env: env{mem: newMemory()}}}
@@ -51,7 +51,8 @@ func TestDerivation(t *testing.T) {
 	}
 }
 
-// TestDerivationIsBounded: labels that differ in each line do not fill the memory.
+// TestDerivationIsBounded: labels that differ in each line do not exhaust the
+// memory.
 func TestDerivationIsBounded(t *testing.T) {
 	c := &compiler{pl: &pipeline{env: env{mem: newMemory()}}}
 	d := c.derive(func(b *batch.Builder, values []value) { b.Set("v", values[0].text) })
@@ -69,12 +70,12 @@ func TestDerivationIsBounded(t *testing.T) {
 	}
 }
 
-// TestKeep: a stage goes on with what an equal one kept.
+// TestKeep: a stage takes over the state of an equal stage.
 func TestKeep(t *testing.T) {
 	first := &compiler{pl: &pipeline{}}
 	n := 0
 	next := func() *int { n++; v := n; return &v }
-	b, a := keepState(first, "same", next), keepState(first, "same", next) // from the last to the first
+	b, a := keepState(first, "same", next), keepState(first, "same", next) // compiled from the last to the first
 	other := keepState(first, "other", next)
 	second := &compiler{pl: &pipeline{}, old: append([]*state(nil), first.pl.states...)}
 	if keepState(second, "same", next) != b || keepState(second, "same", next) != a || keepState(second, "new", next) == other {

@@ -1,4 +1,4 @@
 package process
 
-// KeepAtMost makes n bytes the most that the groups of a stage of c keep.
+// KeepAtMost sets the maximum size of the groups of a stage of c to n bytes.
 func KeepAtMost(c any, n int) { c.(*Component).mem.maxKept = n }

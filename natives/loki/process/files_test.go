@@ -23,15 +23,15 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 // TestFiles runs the archives in testdata. Their sections, in order:
 //
-//	config     the stages; again: a reload
-//	in         a batch, in the text form of log lines; times that are left out are
-//	           2025-01-01T00:00:00Z, where the clock stands at first
-//	wait 3s    lets time pass, after which a batch must come
-//	out        the lines that came out since the previous section out
+//	config     the stages; a second one is a reload
+//	in         a batch, in the text form of log lines; the default time is
+//	           2025-01-01T00:00:00Z, the initial time of the clock
+//	wait 3s    advances the clock and waits for a batch
+//	out        the lines that were sent since the previous section out
 //	dropped    how many lines were dropped so far, by reason
 //	error      the errors of config with their positions; config begins in line 2 of
 //	           c.alloy
@@ -105,12 +105,12 @@ func runFile(t *testing.T, file string) {
 	}
 }
 
-// harness is a loki.process, what is sent to it and what it sends.
+// harness is a loki.process node, its input and its output.
 type harness struct {
 	*componenttest.Node
 	t        testing.TB
 	to       *flow.Receiver
-	came     chan struct{} // a batch came
+	came     chan struct{} // a batch was received
 	c        consumer
 	source   uint64
 	streams  *batch.Interner
@@ -118,11 +118,11 @@ type harness struct {
 
 	mu       sync.Mutex
 	got      []*batch.Logs
-	refusals int           // how often nothing is accepted
-	refused  chan struct{} // closed after that
+	refusals int           // how often batches are refused
+	refused  chan struct{} // closed after the last refusal
 }
 
-// refuse makes the next calls refuse.
+// refuse makes the next calls fail.
 func (n *harness) refuse(calls int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func newHarness(t testing.TB) *harness {
 	return n
 }
 
-// arguments decodes the stages as weir check would.
+// arguments decodes the stages like weir check.
 func (n *harness) arguments(stages string) *process.Arguments {
 	n.t.Helper()
 	a, mistakes := decodeStages(stages)
@@ -174,7 +174,7 @@ func (n *harness) reload(stages string) {
 	}
 }
 
-// parse reads a batch; equal streams are one handle in all of them.
+// parse parses a batch. Equal streams have the same handle in all batches.
 func (n *harness) parse(text string) *batch.Logs {
 	n.t.Helper()
 	b, err := batch.ParseLogsText(text, batch.TextOptions{T: epoch.UnixNano(), Source: n.source, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
@@ -198,7 +198,7 @@ func (n *harness) send(text string) {
 	}
 }
 
-// ConsumeLogs keeps what the component sends.
+// ConsumeLogs records the output of the component.
 func (n *harness) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,7 +213,7 @@ func (n *harness) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// takeBatches returns what came since it was called last.
+// takeBatches returns the batches since the last call.
 func (n *harness) takeBatches() []*batch.Logs {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,8 +225,8 @@ func (n *harness) takeBatches() []*batch.Logs {
 	return got
 }
 
-// wait lets time pass and returns when a batch came. If no timer is armed yet, it
-// will be for a time that has passed.
+// wait advances the clock and returns when a batch was received. If no timer is
+// set yet, the component will set one for a time in the past.
 func (n *harness) wait(d time.Duration) {
 	n.t.Helper()
 	n.Clock.Advance(d)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-// TestFlushOfWhatLeft: who asks for lines that have left already, in a batch that
-// is under way still, gets nothing made of no lines.
+// TestFlushOfWhatLeft: flushing lines that have already left, in a batch that is
+// still in flight, does not send an empty group.
 func TestFlushOfWhatLeft(t *testing.T) {
 	f := func(stages, begin, end, want string) {
 		t.Helper()
@@ -46,8 +46,8 @@ func TestFlushOfWhatLeft(t *testing.T) {
 	f("stage.cri {}", `{a="1"} 2025-01-01T00:00:00Z stdout P a`, `{a="1"} 2025-01-01T00:00:00Z stdout F b`, `{a="1",stream="stdout"} ab`)
 }
 
-// TestReceiverLeaves: lines that time sent to a receiver which leaves the graph go
-// to the one in its place.
+// TestReceiverLeaves: if due lines are sent to a receiver that leaves the graph,
+// they are sent to its replacement.
 func TestReceiverLeaves(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -73,7 +73,7 @@ func TestReceiverLeaves(t *testing.T) {
 	other.wantOut(`{} START 1`)
 }
 
-// TestEndlessPartialLine: parts of a line whose end does not come do not use up the
+// TestEndlessPartialLine: parts of a line that never ends do not exhaust the
 // memory.
 func TestEndlessPartialLine(t *testing.T) {
 	n := newHarness(t)
@@ -91,8 +91,9 @@ func TestEndlessPartialLine(t *testing.T) {
 	}
 }
 
-// TestCrowd: blocks of many streams do not use up the memory: when all that wait are
-// too long together, they are sent as they are, and so is what comes until then.
+// TestCrowd: blocks of many streams do not exhaust the memory. If all waiting
+// blocks together are too long, they are sent incomplete, and so are lines that
+// arrive until then.
 func TestCrowd(t *testing.T) {
 	f := func(stages, begin, next, metric string) {
 		t.Helper()
@@ -114,19 +115,19 @@ func TestCrowd(t *testing.T) {
 		if got := n.takeBatches(); len(got) != 0 {
 			t.Fatalf("%d batches are sent before their blocks are complete", len(got))
 		}
-		send("4", begin+text) // the fourth leaves at once
+		send("4", begin+text) // the fourth leaves immediately
 		got := n.takeBatches()
 		if len(got) == 0 || got[0].Stream[0].Label("a") != "4" {
 			t.Fatalf("got %v, want the block of the fourth stream at once", got)
 		}
-		for lines(got) < 4 { // the others when it is their turn
+		for lines(got) < 4 { // the other blocks leave when it is their turn
 			n.await("a batch", n.came)
 			got = append(got, n.takeBatches()...)
 		}
 		if got := n.counted(metric); got != 4 {
 			t.Errorf("%s is %v, want 4", metric, got)
 		}
-		send("5", begin+text) // there is room again
+		send("5", begin+text) // there is space again
 		send("5", next+text)
 		if got := n.takeBatches(); len(got) != 0 {
 			t.Errorf("%d batches are sent though there is room", len(got))
@@ -144,7 +145,7 @@ func lines(bs []*batch.Logs) (n int) {
 	return n
 }
 
-// counted returns the value of a counter without labels of its own.
+// counted returns the value of a counter that has no labels of its own.
 func (n *harness) counted(name string) float64 {
 	n.t.Helper()
 	fs, err := n.Registry.Gather()

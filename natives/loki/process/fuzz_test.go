@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// FuzzStages passes any line through all stages that read text: none of them
-// panics or loses a line that it should not.
+// FuzzStages passes arbitrary lines through all stages that read text. No stage
+// may panic or lose a line that it should keep.
 func FuzzStages(f *testing.F) {
 	for _, s := range []string{
 		`{"level":"info","msg":"x","t":"2025-01-01T00:00:00Z","list":[1,{"a":2}]}`, `level=info msg="x y" t=1`, "START\xff", `[{"a":1},2]`, "", "127.0.0.1 - \"GET\"",

@@ -11,27 +11,28 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// geoFiles are the databases of a node's stages, by path.
+// geoFiles are the databases that the stages of a node use, by path.
 type geoFiles struct {
 	mu  sync.Mutex
 	all map[string]*geoDB
 }
 
-// geoDB is a database in memory: of a mapped file that is cut short a read would
-// end the process.
+// geoDB is a database in memory. The file is not mapped: if a mapped file were
+// truncated, a read would crash the process.
 type geoDB struct {
 	*maxminddb.Reader
 	path string
 	fileStamp
 }
 
-// fileStamp tells versions of a file apart.
+// fileStamp identifies a version of a file.
 type fileStamp struct {
 	size     int64
 	modified time.Time
 }
 
-// maxDatabase bounds a database, in bytes: it is in memory.
+// maxDatabase is the maximum size of a database, in bytes, because it is kept in
+// memory.
 const maxDatabase = 1 << 30
 
 func stampOf(path string) (fileStamp, error) {
@@ -42,7 +43,7 @@ func stampOf(path string) (fileStamp, error) {
 	return fileStamp{i.Size(), i.ModTime()}, nil
 }
 
-// open returns the database in a file as it is now.
+// open returns the database with the current content of the file.
 func (g *geoFiles) open(path string) (*geoDB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func (g *geoFiles) open(path string) (*geoDB, error) {
 	return db, nil
 }
 
-// retainOnly forgets all databases but those.
+// retainOnly removes all databases except dbs.
 func (g *geoFiles) retainOnly(dbs []*geoDB) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,8 +84,8 @@ func (g *geoFiles) retainOnly(dbs []*geoDB) {
 	}
 }
 
-// changed reports whether the file is another one now. One that is gone is not:
-// what was read goes on.
+// changed reports whether the file has changed since it was read. A file that was
+// removed has not changed: the database in memory stays in use.
 func (db *geoDB) changed() bool {
 	now, err := stampOf(db.path)
 	return err == nil && now != db.fileStamp

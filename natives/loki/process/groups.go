@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// entry is a row that a stage keeps beyond the call. Its values and line may be
-// parts of a batch's memory.
+// entry is a row that a stage keeps after the call. Its values and line may refer
+// to the memory of a batch.
 type entry struct {
 	names          []string // of the slots
 	origin, stream *batch.Stream
@@ -26,7 +26,7 @@ type entry struct {
 	extra          map[string]value
 }
 
-// entry returns a row as it is now.
+// entry returns a copy of a row.
 func (p *pass) entry(row int) entry {
 	e := entry{names: p.pl.names, origin: p.origin[row], stream: p.stream[row], t: p.t[row], line: p.line[row], meta: p.metaOf(row)}
 	for _, s := range p.slots {
@@ -38,8 +38,8 @@ func (p *pass) entry(row int) entry {
 	return e
 }
 
-// add puts a row that was kept after the others of the columns and returns its
-// number; it is for the stage to put that into p.rows.
+// add appends a kept row to the columns and returns its number. The stage must
+// add that number to p.rows.
 func (p *pass) add(e *entry) (row int) {
 	row = len(p.line)
 	if !p.own.stream {
@@ -68,8 +68,8 @@ func (p *pass) add(e *entry) (row int) {
 	return row
 }
 
-// valueOf returns the value of a slot of names, which a reload may have numbered
-// otherwise.
+// valueOf returns the value of a slot. names are the slots of the current
+// pipeline, which may be numbered differently after a reload.
 func (e *entry) valueOf(names []string, slot int) value {
 	if slot < len(e.names) && e.names[slot] == names[slot] {
 		return e.values[slot]
@@ -80,12 +80,13 @@ func (e *entry) valueOf(names []string, slot int) value {
 	return value{}
 }
 
-// ownMemory makes nothing of the entry a part of a batch's memory but its line.
+// ownMemory copies everything except the line, so that the entry does not retain
+// the memory of a batch.
 func (e *entry) ownMemory() {
 	for i := range e.values {
 		e.values[i].text = strings.Clone(e.values[i].text)
 	}
-	e.meta = slices.Clone(e.meta) // which others have too
+	e.meta = slices.Clone(e.meta) // the slice is shared
 	for i, l := range e.meta {
 		e.meta[i] = batch.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)}
 	}
@@ -95,50 +96,53 @@ func (e *entry) ownMemory() {
 	}
 }
 
-// group is what a stage keeps of the lines of one stream of one Source. It is
-// used by whoever has the turn on the Source; wait is guarded by groups.mu.
+// group holds the lines of one stream of one Source that a stage keeps. It is
+// used by the goroutine that has the turn on the Source; wait is guarded by
+// groups.mu.
 type group struct {
 	groupKey
 	way     uint64
 	stream  *batch.Stream
-	first   entry // what the group's line will be but for its text; kept after that
+	first   entry // the joined line except its text; kept when the group leaves
 	text    []byte
 	lines   int
-	counted int // bytes of text, in groups.size
+	counted int // the bytes of text that are included in groups.size
 	holds   []*batch.Hold
-	// touched says that lines came in this pass.
+	// touched is true if lines were added in this pass.
 	touched bool
 
-	wait int64 // until when lines are waited for, Unix ns; never for an empty group
-	idle int64 // since when nothing was done, Unix ns
+	wait int64 // the deadline for more lines, Unix ns; never for an empty group
+	idle int64 // the time of the last change, Unix ns
 }
 
 type groupKey struct{ source, stream uint64 }
 
-// forgetAfter is how long nothing must come for an empty group until it is
-// forgotten.
+// forgetAfter is the time after which an empty group without new lines is
+// removed.
 const forgetAfter = 15 * time.Minute
 
-// maxSpare is how much memory for text a group without lines keeps.
+// maxSpare is the maximum size of the text buffer that a group without lines
+// retains.
 const maxSpare = 64 << 10
 
-// groups are what one stage keeps, by Source and stream. They go from instance
-// to instance while the stage stays the same.
+// groups are the groups of one stage, by Source and stream. They are passed on to
+// the next component as long as the stage stays the same.
 type groups struct {
 	mu      sync.Mutex
 	clock   clock.Clock
 	mem     *memory
-	finish  func(g *group) entry // makes the row of a group that is to leave
-	pl      *pipeline            // through which lines leave
-	after   *link                // what they have before them
-	retired bool                 // the stage is no more: lines leave at once
-	size    int                  // of the text of all
-	crowded bool                 // size was more than maxKept and is not well below it again
+	finish  func(g *group) entry // creates the row of a group that is sent
+	pl      *pipeline            // processes the rows that are sent
+	after   *link                // the stages that these rows still have to pass
+	retired bool                 // the stage was removed: lines are sent immediately
+	size    int                  // bytes of text of all groups
+	crowded bool                 // size exceeded maxKept and has not fallen to half of it since
 	by      map[groupKey]*group
 }
 
-// groups returns what the stage that is being made keeps: what an equal one had,
-// if key is the same. finish makes the row of a group that is to leave.
+// groups returns the groups of the stage that is being compiled. It takes over
+// those of an equal stage if key is equal. finish creates the row of a group that
+// is sent.
 func (c *compiler) groups(key any, finish func(g *group) entry) *groups {
 	g := keepState(c, key, func() *groups { return &groups{by: map[groupKey]*group{}} })
 	pl, after := c.pl, c.after
@@ -153,11 +157,11 @@ func (c *compiler) groups(key any, finish func(g *group) entry) *groups {
 	return g
 }
 
-// isTakenOver reports whether a pipeline goes on with the groups.
+// isTakenOver reports whether a pipeline continues to use the groups.
 func (gs *groups) isTakenOver(pl *pipeline) bool { return slices.Contains(pl.groups, gs) }
 
-// retire makes all lines leave, now and in future, and reports whether there are
-// none.
+// retire makes all lines leave immediately, now and in future, and reports
+// whether there are no groups.
 func (gs *groups) retire() (empty bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -165,14 +169,15 @@ func (gs *groups) retire() (empty bool) {
 	return len(gs.by) == 0
 }
 
-// isDone reports whether the groups are of no use any more.
+// isDone reports whether the groups can be removed.
 func (gs *groups) isDone() bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	return gs.retired && len(gs.by) == 0
 }
 
-// groupOf returns the group of a row, nil if there is none and create is false.
+// groupOf returns the group of a row. If it does not exist and create is false,
+// groupOf returns nil.
 func (gs *groups) groupOf(p *pass, row int, create bool) *group {
 	s := p.stream[row]
 	key := groupKey{p.in.Source, s.Hash()}
@@ -186,18 +191,19 @@ func (gs *groups) groupOf(p *pass, row int, create bool) *group {
 	return g
 }
 
-// maxBlock is how long the text of a group may get, and maxKept that of all groups
-// of a stage: the first is what Loki would refuse anyway, the second less than what
-// takes the memory of all.
+// maxBlock is the maximum size of the text of a group; Loki would refuse longer
+// lines anyway. maxKept is the maximum for all groups of a stage together and
+// protects the memory of the process.
 const (
 	maxBlock = 16 << 20
 	maxKept  = 64 << 20
 )
 
-// grown says that the text of a group has grown. It returns how many groups leave
-// as they are because of that, 0 for none; if any does, that one has to leave in the
-// pass. When all have too much together, the others leave soon, and until they have,
-// whatever grows leaves: its source waits with it.
+// grown records that the text of a group has grown. It returns the number of
+// groups that have to leave incomplete because of the limits. If it is not 0, the
+// stage must complete g in this pass. If all groups together exceed maxKept, the
+// other groups leave soon; until they have left, each group that grows leaves as
+// well, which makes its source wait.
 func (gs *groups) grown(p *pass, g *group) (leaving int) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -220,8 +226,8 @@ func (gs *groups) grown(p *pass, g *group) (leaving int) {
 	return leaving
 }
 
-// completeGroup puts the row of a group that is complete into the pass, behind those in
-// rows, which it returns.
+// completeGroup adds the row of a complete group to the pass and appends its
+// number to rows, which it returns.
 func (gs *groups) completeGroup(p *pass, g *group, rows []int) []int {
 	gs.mu.Lock()
 	finish := gs.finish
@@ -245,7 +251,7 @@ func (gs *groups) completeGroup(p *pass, g *group, rows []int) []int {
 	return append(rows, p.add(&e))
 }
 
-// setDeadline makes the lines of a group wait until a time, Unix ns.
+// setDeadline sets the time until which a group waits for lines, Unix ns.
 func (gs *groups) setDeadline(g *group, at int64) {
 	gs.mu.Lock()
 	if gs.retired && at != never {
@@ -263,7 +269,8 @@ func (gs *groups) setDeadline(g *group, at int64) {
 	mem.wakeAt(at)
 }
 
-// hold says at the end of a run which groups have lines of the pass.
+// hold is called at the end of a run and keeps the batch unacknowledged for each
+// touched group.
 func (gs *groups) hold(p *pass, touched []*group) {
 	for _, g := range touched {
 		if !g.touched {
@@ -276,8 +283,8 @@ func (gs *groups) hold(p *pass, touched []*group) {
 	}
 }
 
-// flushSoon makes a group leave soon, although more lines may come. It may be
-// empty by then: its lines have left, and whoever took them over keeps them.
+// flushSoon makes a group leave soon without waiting for more lines. The group
+// may be empty: its lines may have left in a batch that is not acknowledged yet.
 func (gs *groups) flushSoon(g *group) {
 	gs.mu.Lock()
 	if g.wait != never {
@@ -288,8 +295,8 @@ func (gs *groups) flushSoon(g *group) {
 	mem.wakeAt(0)
 }
 
-// findDue returns the Sources of the groups whose time has come, or of all that have
-// lines, and of those that can be forgotten, and when that of the next will have.
+// findDue returns the Sources of groups that are due and of groups that can be
+// removed, and the next deadline. If all is true, every group with lines is due.
 func (gs *groups) findDue(now time.Time, all bool) (sources []uint64, next int64) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -307,19 +314,19 @@ func (gs *groups) findDue(now time.Time, all bool) (sources []uint64, next int64
 	return sources, next
 }
 
-// isDue reports whether the lines of a group are to be sent; mu is held.
+// isDue reports whether the lines of a group are to be sent. The caller holds mu.
 func (gs *groups) isDue(g *group, now time.Time, all bool) bool {
 	return g.wait != never && (all || gs.retired || g.wait <= now.UnixNano())
 }
 
-// isOver reports whether a group can be forgotten; mu is held.
+// isOver reports whether a group can be removed. The caller holds mu.
 func (gs *groups) isOver(g *group, now time.Time) bool {
 	return g.wait == never && (gs.retired || now.UnixNano()-g.idle > int64(forgetAfter))
 }
 
-// send sends the groups of a Source, on which it is the caller's turn, whose time
-// has come. What cannot be sent before ctx ends is lost to this process: its
-// acknowledgements say so.
+// send sends the groups of a Source that are due. The caller has the turn on the
+// Source. Groups that cannot be sent before ctx ends are lost to this process;
+// their lines stay unacknowledged.
 func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now time.Time, all bool) {
 	gs.mu.Lock()
 	var ready []*group
@@ -334,7 +341,7 @@ func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now t
 	}
 	pl, after, clk, mem := gs.pl, gs.after, gs.clock, gs.mem
 	gs.mu.Unlock()
-	// In the order in which their first lines came.
+	// In the order of their first lines.
 	slices.SortFunc(ready, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.first.t, b.first.t), cmp.Compare(a.groupKey.stream, b.groupKey.stream))
 	})

@@ -29,8 +29,8 @@ type sent struct {
 	done chan struct{}
 }
 
-// sendWith sends a batch with an acknowledgement, as a source that reads again what was
-// not accepted.
+// sendWith sends a batch with an acknowledgement, like a source that reads
+// unaccepted lines again.
 func (n *harness) sendWith(text string) sent {
 	n.t.Helper()
 	s := sent{n.parse(text), make(chan struct{})}
@@ -67,7 +67,7 @@ func (n *harness) wantOut(want string) {
 	}
 }
 
-// TestAcks: a batch is done when no line of it waits any more.
+// TestAcks: a batch is acknowledged when none of its lines waits any more.
 func TestAcks(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -93,7 +93,7 @@ func TestAcks(t *testing.T) {
 	n.wantOut(`{a="1"} START 2`)
 }
 
-// TestFlush: a source that stops need not wait for the time.
+// TestFlush: a source that stops need not wait for the deadline.
 func TestFlush(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -105,7 +105,7 @@ func TestFlush(t *testing.T) {
 	flushed := n.parse("{a=\"1\"} START 2")
 	done := make(chan struct{})
 	flushed.Ack = batch.NewAck(func() { close(done) })
-	flushed.Ack.Flush() // before
+	flushed.Ack.Flush() // the flush comes first
 	if err := n.c.ConsumeLogs(t.Context(), flushed); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,8 @@ func TestFlush(t *testing.T) {
 	n.wantOut(`{a="1"} START 2`)
 }
 
-// TestDroppedAfterJoin: what a stage drops of joined lines is not waited for.
+// TestDroppedAfterJoin: joined lines that a later stage drops do not block the
+// acknowledgement.
 func TestDroppedAfterJoin(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks + `
@@ -134,7 +135,7 @@ stage.drop {
 	}
 }
 
-// TestRefusedTimely: lines whose time has come are sent until they are accepted.
+// TestRefusedTimely: due lines are sent until they are accepted.
 func TestRefusedTimely(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -151,8 +152,8 @@ func TestRefusedTimely(t *testing.T) {
 	n.wantOut(`{} START 1`)
 }
 
-// TestReload: a stage that stays goes on with what it keeps, also when others
-// around it change; the lines of one that goes are sent at once.
+// TestReload: an unchanged stage takes over its kept lines, even if the stages
+// around it change. The lines of a removed stage are sent immediately.
 func TestReload(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -180,7 +181,7 @@ stage.static_labels {
 	n.wantOut(`{a="1",v="3"} START 3`)
 }
 
-// TestRebuild: another component of the node goes on with what is kept.
+// TestRebuild: the next component of the node takes over the kept lines.
 func TestRebuild(t *testing.T) {
 	n := builtLab(t, blocks)
 	old := n.c
@@ -202,8 +203,8 @@ func TestRebuild(t *testing.T) {
 	n.await("the batch being done", s.done)
 }
 
-// TestStop: what is kept is sent when the node leaves, and not acknowledged when
-// that is refused.
+// TestStop: kept lines are sent when the node is removed. They are not
+// acknowledged if they are refused.
 func TestStop(t *testing.T) {
 	n := builtLab(t, blocks)
 	stop := n.Run(t, n.c)
@@ -230,8 +231,8 @@ func TestStopInOutage(t *testing.T) {
 	n.wantOut("")
 }
 
-// TestOrder: the blocks of each of several Sources come out in their order,
-// whatever time sends.
+// TestOrder: the blocks of each Source are sent in order, even if some are sent
+// because of a deadline.
 func TestOrder(t *testing.T) {
 	n := newHarness(t)
 	n.reload(blocks)
@@ -268,7 +269,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// rows adds the lines that came by stream and returns how many there are.
+// rows adds the received lines by stream and returns their number.
 func (n *harness) rows(to map[string][]string) (all int) {
 	for _, b := range n.takeBatches() {
 		for i, s := range b.Stream {
@@ -281,8 +282,8 @@ func (n *harness) rows(to map[string][]string) (all int) {
 	return all
 }
 
-// TestShares: a batch that no stage changes passes as it is, and one in which
-// only streams change shares the other columns.
+// TestShares: a batch that no stage changes is passed on as it is. If only
+// streams change, the batch shares the other columns.
 func TestShares(t *testing.T) {
 	n := newHarness(t)
 	n.reload(`
@@ -319,7 +320,7 @@ stage.labels {
 	}
 }
 
-// TestGivesBack: streams that were made are given back when the node leaves.
+// TestGivesBack: derived streams are released when the node is removed.
 func TestGivesBack(t *testing.T) {
 	n := builtLab(t, "stage.static_labels {\nvalues = { v = \"1\" }\n}")
 	stop := n.Run(t, n.c)
@@ -334,8 +335,8 @@ func TestGivesBack(t *testing.T) {
 	}
 }
 
-// TestDroppedMetric: the counter of drops is there under Alloy's name and goes on
-// over a rebuild.
+// TestDroppedMetric: the counter of dropped lines has the same name as in Alloy
+// and survives a rebuild.
 func TestDroppedMetric(t *testing.T) {
 	n := newHarness(t)
 	count := func() string {
@@ -363,8 +364,8 @@ func TestDroppedMetric(t *testing.T) {
 
 var errRefused = errors.New("refused")
 
-// TestRebuildInOutage: what time sent and nobody took is sent by the component
-// that comes next.
+// TestRebuildInOutage: due lines that no receiver accepted are sent by the next
+// component.
 func TestRebuildInOutage(t *testing.T) {
 	n := builtLab(t, blocks)
 	old := n.c
@@ -373,7 +374,7 @@ func TestRebuildInOutage(t *testing.T) {
 	n.c = old
 	n.refuse(1)
 	s := n.sendWith("{} START 1")
-	n.Clock.Advance(3 * time.Second) // its time has come before it runs
+	n.Clock.Advance(3 * time.Second) // the deadline passes before the component runs
 	go func() { ended <- old.Run(ctx) }()
 	n.await("a refusal", n.refused)
 	replaced(component.ErrReplaced)

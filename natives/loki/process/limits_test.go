@@ -10,8 +10,8 @@ import (
 // slowLine is a line in which a search for x*y takes quadratic time.
 var slowLine = `{a="1"} ` + strings.Repeat("x", 300_000) + " 18\n"
 
-// TestMatchLimit sends lines that a stage would work on for hours, or make
-// gigabytes of: they are dropped and counted, and the lines beside them go on.
+// TestMatchLimit sends lines for which a stage would need hours or create
+// gigabytes. They are dropped and counted; the other lines are processed.
 func TestMatchLimit(t *testing.T) {
 	f := func(name, stages string) {
 		t.Helper()
@@ -39,7 +39,8 @@ func TestMatchLimit(t *testing.T) {
 	f("Replace", output(`{{ Replace .Entry "x" .Entry -1 }}`))
 }
 
-// TestTemplateNumbers: what a number in a line asks for is bounded.
+// TestTemplateNumbers: a number in a line cannot make a template exceed the
+// limits.
 func TestTemplateNumbers(t *testing.T) {
 	for _, call := range []string{
 		`repeat $n "x"`, `until $n`, `untilStep 0 $n 1`, `untilStep $n 0 -1`, `seq $n`, `seq 1 $n`, `seq 1 1 $n`, `indent $n "x"`, `nindent $n "x"`,
@@ -53,8 +54,8 @@ func TestTemplateNumbers(t *testing.T) {
 	}
 }
 
-// TestMatchEndsWithCall: a call that has to end does so while it matches, and its
-// lines come again.
+// TestMatchEndsWithCall: if the context of a call ends during a match, the call
+// returns and its lines are delivered again.
 func TestMatchEndsWithCall(t *testing.T) {
 	n := builtLab(t, "stage.replace {\nexpression = \"(x)(?:x*y)?\"\nreplace = \"z\"\n}")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestLogQLFiles is TestFiles for stage.logql, which not every build has.
+// TestLogQLFiles is TestFiles for stage.logql, which not every build contains.
 func TestLogQLFiles(t *testing.T) { runFiles(t, "testdata/logql/*.txtar") }
 
-// pipelines are held against Loki's own results.
+// pipelines are compared with the results of Loki.
 var pipelines = []string{
 	`|= "error"`,
 	`!= "error" |~ "a|b"`,
@@ -58,7 +58,7 @@ var pipelines = []string{
 	`| json | json`,
 }
 
-// corpus is lines of two streams, with metadata and without.
+// corpus contains lines of two streams, with and without metadata.
 func corpus(t *testing.T, source uint64) *batch.Logs {
 	t.Helper()
 	var text strings.Builder
@@ -99,13 +99,13 @@ func corpus(t *testing.T, source uint64) *batch.Logs {
 	return b
 }
 
-// row is a line of a result, with all its labels.
+// row formats a line of a result with all its labels.
 func row(line string, all []batch.Label) string {
 	slices.SortFunc(all, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
 	return fmt.Sprintf("%s %q", batch.AppendMeta(nil, all), line)
 }
 
-// ofLoki is what a query of the lines shows.
+// ofLoki returns the result of a Loki query for the lines.
 func ofLoki(t *testing.T, pipeline string, in *batch.Logs) (rows []string) {
 	t.Helper()
 	e, err := syntax.ParseLogSelector("{} "+pipeline, false)
@@ -136,8 +136,8 @@ func ofLoki(t *testing.T, pipeline string, in *batch.Logs) (rows []string) {
 	return rows
 }
 
-// TestLogQLIsLokis: the lines and labels that come out of stage.logql are those
-// that a query of the same lines shows, but for errors, which are not to be stored.
+// TestLogQLIsLokis: stage.logql returns the same lines and labels as a query of
+// the same lines in Loki, except for the error labels, which are not stored.
 func TestLogQLIsLokis(t *testing.T) {
 	for _, pipeline := range pipelines {
 		n := newHarness(t)
@@ -147,7 +147,7 @@ func TestLogQLIsLokis(t *testing.T) {
 			continue
 		}
 		in := corpus(t, n.source)
-		for range 2 { // with what was remembered too
+		for range 2 { // the second run uses the caches
 			if err := n.c.ConsumeLogs(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,8 @@ func TestLogQLIsLokis(t *testing.T) {
 	}
 }
 
-// TestLogQLSideBySide: several sources at once get what one gets.
+// TestLogQLSideBySide: several concurrent sources get the same result as a single
+// one.
 func TestLogQLSideBySide(t *testing.T) {
 	const pipeline = `|= "e" | json | level=~"error|warn|" != "x" | label_format app="{{.level}}" | line_format "{{.msg}} {{.app}}"`
 	n := newHarness(t)
@@ -193,8 +194,8 @@ func TestLogQLSideBySide(t *testing.T) {
 	}
 }
 
-// TestLogQLExtracts: what later stages ask for is what a query would show, though
-// only that is looked for.
+// TestLogQLExtracts: later stages read the values that a query would show,
+// although the stage extracts only the values that are read.
 func TestLogQLExtracts(t *testing.T) {
 	for _, pipeline := range pipelines {
 		n := newHarness(t)

@@ -4,7 +4,8 @@ package process_test
 
 import "testing"
 
-// TestLogQLRefused: without LogQL the stage is known, and says why it is of no use.
+// TestLogQLRefused: without LogQL, the stage exists and its error explains why it
+// cannot be used.
 func TestLogQLRefused(t *testing.T) {
 	n := newHarness(t)
 	n.reload("stage.logql {\n\tpipeline = `| json`\n}")

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/ruleset"
 )
 
-// memory is what a node's components hand down.
+// memory is the state that the components of a node pass on.
 type memory struct {
 	sender  *flow.Sender
 	node    *ruleset.Node[*pipeline]
@@ -26,23 +26,23 @@ type memory struct {
 	counts  *counts
 	custom  *custom
 	geo     geoFiles
-	maxKept int           // bytes of text that the groups of a stage keep
+	maxKept int           // maximum bytes of text in the groups of a stage
 	wake    chan struct{} // capacity 1
-	armed   atomic.Int64  // when keepTime looks next, Unix ns; never is the end of time
+	armed   atomic.Int64  // the time at which keepTime looks next, Unix ns, or never
 
 	mu      sync.Mutex
 	current *pipeline
-	groups  []*groups // of the current pipeline, and others that have lines
+	groups  []*groups // of the current pipeline, and retired ones that still have lines
 	sources map[uint64]*turn
 	unsent  []unsent
 }
 
 const never = math.MaxInt64
 
-// turn is whose turn it is on a Source.
+// turn serialises the use of a Source.
 type turn struct {
-	free chan struct{} // capacity 1, holds a value unless it is taken
-	n    int           // who wants it or has it
+	free chan struct{} // capacity 1; holds a value while the turn is free
+	n    int           // number of goroutines that wait for the turn or have it
 }
 
 func newMemory() *memory {
@@ -59,9 +59,10 @@ func newMemory() *memory {
 	return m
 }
 
-// register makes a component's Registerer show what the node counts.
+// register registers the counters of the node with the Registerer of a component.
 func (m *memory) register(r prometheus.Registerer) {
-	// The one before may have them still, of which the new one's are shown.
+	// The previous component may still have them registered with its own
+	// Registerer. The ones of the new component are shown.
 	for _, c := range []prometheus.Collector{m.dropped, m.counts, m.custom} {
 		_ = r.Register(c)
 	}
@@ -74,8 +75,8 @@ func (e *env) countDropped(reason string, n int) {
 	}
 }
 
-// next makes stages the ones that gen works by. fresh says that it is of another
-// component, which shows what stages count by its own Registerer.
+// next makes gen use the pipeline of stages. fresh is true for a new component,
+// whose stages report to its own Registerer.
 func (m *memory) next(gen *ruleset.Current[*pipeline], e env, stages []Stage, fresh bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,8 +92,8 @@ func (m *memory) next(gen *ruleset.Current[*pipeline], e env, stages []Stage, fr
 	return nil
 }
 
-// takeOver lets groups that a new pipeline goes on with leave through it. The
-// others send what they have; mu is held.
+// takeOver makes pl the pipeline of the groups that it continues to use. The
+// other groups send their lines. The caller holds mu.
 func (m *memory) takeOver(pl *pipeline) {
 	m.custom.show(pl.metrics, pl.clock)
 	m.geo.retainOnly(pl.geo)
@@ -109,8 +110,8 @@ func (m *memory) takeOver(pl *pipeline) {
 	m.wakeAt(0)
 }
 
-// watch says that groups have lines which were thought to have none any more: a
-// call that began before a reload is at work.
+// watch adds groups that were removed as empty. They may get lines from a call
+// that began before a reload.
 func (m *memory) watch(gs *groups) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,8 +120,8 @@ func (m *memory) watch(gs *groups) {
 	}
 }
 
-// acquireTurn waits for the turn on a Source, whose batches and kept lines leave one
-// after the other. The error is ctx's.
+// acquireTurn waits for the turn on a Source, so that its batches and kept lines
+// are sent one after the other. The error is the cause of ctx.
 func (m *memory) acquireTurn(ctx context.Context, source uint64) (leave func(), err error) {
 	m.mu.Lock()
 	t := m.sources[source]
@@ -147,7 +148,8 @@ func (m *memory) acquireTurn(ctx context.Context, source uint64) (leave func(), 
 	}
 }
 
-// wakeAt makes keepTime look at a time, Unix ns, or before.
+// wakeAt makes keepTime look at the groups at the given time, Unix ns, or
+// earlier.
 func (m *memory) wakeAt(at int64) {
 	if at >= m.armed.Load() {
 		return
@@ -158,24 +160,24 @@ func (m *memory) wakeAt(at int64) {
 	}
 }
 
-// stopTime is how long what is kept when the node leaves may take to be sent.
+// stopTime is how long a node may take to send its kept lines when it is removed.
 const stopTime = 2 * time.Second
 
-// keepTime sends lines whose time has come until ctx ends, and then all, unless
-// another component took over.
+// keepTime sends lines when they are due. When ctx ends, it sends all lines
+// unless another component took over.
 func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 	timer := c.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
 	m.deliverLeft(ctx, c)
 	for {
-		m.armed.Store(never) // what comes from now on wakes it
+		m.armed.Store(never) // from here on, wakeAt wakes the loop
 		at := m.flush(ctx, c.Now(), false)
 		timer.Stop()
 		if at != never {
 			m.armed.Store(at)
 			timer.Reset(time.Unix(0, at).Sub(c.Now()))
-			if c.Now().UnixNano() >= at { // it came while the timer was set
+			if c.Now().UnixNano() >= at { // the time passed while the timer was set
 				continue
 			}
 		}
@@ -184,7 +186,8 @@ func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 			if errors.Is(context.Cause(ctx), component.ErrReplaced) {
 				return
 			}
-			// What is left is read again by sources that can: nobody released it.
+			// Lines that are not sent in time stay unacknowledged, so that
+			// sources that can read them again do so.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 			defer cancel()
 			m.deliverLeft(last, c)
@@ -196,8 +199,8 @@ func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 	}
 }
 
-// flush sends the lines of all Sources that some group is due for, or all, and
-// returns when the next will be.
+// flush sends the lines that are due, or all lines, for all Sources. It returns
+// the next deadline.
 func (m *memory) flush(ctx context.Context, now time.Time, all bool) (next int64) {
 	m.mu.Lock()
 	gs := slices.Clone(m.groups)
@@ -228,19 +231,19 @@ func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now t
 	return nil
 }
 
-// unsent is a batch that time sent and that was not accepted before its component
-// was replaced. The next one sends it.
+// unsent is a batch of due lines that was not accepted before its component was
+// replaced. The next component sends it.
 type unsent struct {
 	source uint64
-	send   func(ctx context.Context) error // what is refused still
-	whole  func(ctx context.Context) error // all, to the receivers of then
+	send   func(ctx context.Context) error // sends the part that was refused
+	whole  func(ctx context.Context) error // sends the whole batch to the current receivers
 	ack    *batch.Ack
 }
 
-// deliver sends until everybody has accepted or ctx ended; then the batch is
-// left for later. It is the caller's turn on the Source. A receiver that left the
-// graph accepts nothing any more: then all of the batch goes to those of now, to
-// some of them again.
+// deliver sends u until all receivers have accepted it. If ctx ends first, it
+// keeps u for deliverLeft. The caller has the turn on the Source. A receiver that
+// has left the graph never accepts anything: in this case deliver sends the whole
+// batch to the current receivers, some of which may get it twice.
 func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := u.send(ctx)
@@ -263,7 +266,7 @@ func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
 	m.unsent = append(m.unsent, u)
 }
 
-// deliverLeft sends what the component before could not.
+// deliverLeft sends the batches that deliver has kept.
 func (m *memory) deliverLeft(ctx context.Context, c clock.Clock) {
 	m.mu.Lock()
 	left := m.unsent

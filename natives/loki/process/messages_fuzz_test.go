@@ -19,14 +19,14 @@ var messages = []string{
 
 func FuzzEventLogMessage(f *testing.F) { fuzzMessages(f, "eventlogmessage", strings.NewReplacer()) }
 
-// What was on several lines is one value, with commas between.
+// A value on several lines is joined with commas.
 func FuzzWindowsEvent(f *testing.F) {
 	fuzzMessages(f, "windowsevent", strings.NewReplacer("\t", "", "\r", "", "\n", "", ",", ""))
 }
 
 // fuzzMessages passes any message through a stage that finds names and values in
-// it: each name can be a label's, and each value stands in the message, apart
-// from what left removes from both.
+// it. Each name must be a valid label name, and each value must occur in the
+// message, apart from the text that left removes from both.
 func fuzzMessages(f *testing.F, stage string, left *strings.Replacer) {
 	for _, s := range messages {
 		f.Add(s, false, false)
@@ -64,7 +64,7 @@ stage.structured_metadata {
 			if !model.LegacyValidation.IsValidLabelName(l.Name) || !utf8.ValidString(l.Value) {
 				t.Errorf("%q gives %q=%q", line, l.Name, l.Value)
 			}
-			// app is a label of the stream, which regex takes too.
+			// app is a label of the stream, which regex matches too
 			if l.Name != "app" && !strings.Contains(left.Replace(line), left.Replace(l.Value)) {
 				t.Errorf("%q has no value %q, which %s has", line, l.Value, l.Name)
 			}

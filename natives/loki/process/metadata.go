@@ -7,7 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// findMeta returns where a name is in metadata, or belongs.
+// findMeta returns the index of a name in metadata, or the index at which it is
+// to be inserted.
 func findMeta(meta []batch.Label, name string) (int, bool) {
 	return slices.BinarySearchFunc(meta, name, func(l batch.Label, n string) int { return strings.Compare(l.Name, n) })
 }

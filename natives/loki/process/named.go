@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// MessageArguments are those of stage.eventlogmessage and stage.windowsevent,
-// which find names and values in a text.
+// MessageArguments are the arguments of stage.eventlogmessage and
+// stage.windowsevent, which find names and values in a text.
 type MessageArguments struct {
 	// The extracted value to read.
 	Source string `alloy:"source,attr,optional"`
@@ -24,10 +24,10 @@ type MessageArguments struct {
 	OverwriteExisting bool `alloy:"overwrite_existing,attr,optional"`
 }
 
-// SetToDefault reads the value message.
+// SetToDefault sets the source to the value message.
 func (a *MessageArguments) SetToDefault() { *a = MessageArguments{Source: "message"} }
 
-// Validate wants a source that can be a label.
+// Validate checks that the source is a valid label name.
 func (a *MessageArguments) Validate() error {
 	if !model.LegacyValidation.IsValidLabelName(a.Source) {
 		return fmt.Errorf("source is %q, which is no name of a label: letters, digits and _ make one, and no digit is the first", a.Source)
@@ -35,21 +35,22 @@ func (a *MessageArguments) Validate() error {
 	return nil
 }
 
-// named are values whose names are in the text that they are found in.
+// named extracts values whose names occur in the text.
 type named struct {
 	MessageArguments
 	source int
 	slots  map[string]int
-	idle   bool // nobody reads any of them
+	idle   bool // no stage reads any of them
 }
 
 const takenSuffix = "_extracted"
 
-// named returns what a stage needs to extract values of any names.
+// named returns the extractor for values of any names.
 func (c *compiler) named(a MessageArguments) *named {
 	n := &named{MessageArguments: a, slots: c.slots, idle: len(c.slots) == 0 && !c.pl.all}
 	if !a.OverwriteExisting {
-		// Whether a name is taken is known of those that somebody reads.
+		// If a stage reads a name with the suffix, set must know whether the name
+		// without the suffix is taken.
 		for name := range maps.Clone(c.slots) {
 			if base, ok := strings.CutSuffix(name, takenSuffix); ok {
 				c.read(base)
@@ -60,7 +61,7 @@ func (c *compiler) named(a MessageArguments) *named {
 	return n
 }
 
-// set extracts a value, unless its name or text is of no use.
+// set extracts a value unless its name or text is unusable.
 func (n *named) set(p *pass, row int, name, v string) {
 	if !model.LegacyValidation.IsValidLabelName(name) {
 		if n.DropInvalidLabels {
@@ -83,7 +84,7 @@ func (n *named) set(p *pass, row int, name, v string) {
 	}
 }
 
-// has reports whether a name is among the extracted.
+// has reports whether a value with that name was extracted.
 func (n *named) has(p *pass, row int, name string) bool {
 	if slot, ok := n.slots[name]; ok {
 		return p.get(slot, row).exists()

@@ -8,14 +8,15 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// pass is a batch on its way through the stages: columns, of which those that
-// change are copied once, and the rows that are left. It is of one goroutine.
+// pass is a batch on its way through the stages: its columns, which are copied
+// once before they are changed, and the rows that remain. Only one goroutine uses
+// it.
 type pass struct {
 	pl *pipeline
 	in *batch.Logs
 
-	// rows are the rows that are left, in the order in which they leave. A stage
-	// may drop some, and may put rows of its own between them, see add.
+	// rows are the numbers of the remaining rows, in the order in which they are
+	// sent. A stage may remove rows and may insert rows of its own, see add.
 	rows []int
 
 	stream []*batch.Stream
@@ -23,24 +24,24 @@ type pass struct {
 	line   []string
 	meta   [][]batch.Label // nil for none
 
-	origin []*batch.Stream    // what the streams were when the values were begun
-	slots  [][]value          // what was extracted, by slot and row
-	extra  []map[string]value // by row: what has no slot; nil unless pl.all
+	origin []*batch.Stream    // the streams at the beginning of the pipeline or of a match
+	slots  [][]value          // extracted values, by slot and row
+	extra  []map[string]value // by row: extracted values without a slot; nil unless pl.all
 
-	own  columns       // those that are not shared with the batch
-	free []*batch.Hold // to be released when the rows were sent
+	own  columns       // the columns that are not shared with the batch
+	free []*batch.Hold // released after the rows were sent
 
 	meter   *regex.Meter
-	slow    []int // rows that a stage could not work on in time
-	stopped bool  // some of them because the call has to end
+	slow    []int // rows that exceeded the limits of a stage
+	stopped bool  // some of them because the context of the call ended
 
 	values []value // scratch
 }
 
-// columns says which columns there are copies of.
+// columns tells which columns have been copied.
 type columns struct{ stream, t, line, meta, origin bool }
 
-// begin returns the pass of a batch. It ends with release.
+// begin returns the pass of a batch. The caller calls release afterwards.
 func (pl *pipeline) begin(ctx context.Context, b *batch.Logs) *pass {
 	p := pl.scratch.Get().(*pass)
 	p.in, p.meter = b, regex.NewMeter(ctx)
@@ -57,10 +58,10 @@ func (pl *pipeline) begin(ctx context.Context, b *batch.Logs) *pass {
 	return p
 }
 
-// maxScratch is how many rows a pass may have had whose memory is used again.
+// maxScratch is the maximum number of rows of a pass whose memory is reused.
 const maxScratch = 1 << 16
 
-// release gives the pass back.
+// release puts the pass back into the pool.
 func (p *pass) release() {
 	if len(p.line) > maxScratch {
 		return
@@ -74,7 +75,8 @@ func (p *pass) release() {
 	p.pl.scratch.Put(p)
 }
 
-// get returns an extracted value: that of a slot, else the label of its name.
+// get returns an extracted value: the value of the slot if it is set, else the
+// label of the same name.
 func (p *pass) get(slot, row int) value {
 	v := p.slots[slot][row]
 	if v.kind == unset {
@@ -88,7 +90,7 @@ func (p *pass) get(slot, row int) value {
 // set sets an extracted value.
 func (p *pass) set(slot, row int, v value) { p.slots[slot][row] = v }
 
-// setExtra sets a value that has no slot.
+// setExtra sets an extracted value that has no slot.
 func (p *pass) setExtra(row int, name string, v value) {
 	if p.extra[row] == nil {
 		p.extra[row] = map[string]value{}
@@ -96,8 +98,9 @@ func (p *pass) setExtra(row int, name string, v value) {
 	p.extra[row][name] = v
 }
 
-// each calls f with all extracted values of a row, for stages that called
-// readAll: those in slots, others, and labels that no value stands for.
+// each calls f with all extracted values of a row, including those without a
+// slot, and with the labels that no value overrides. Only stages that called
+// readAll use it.
 func (p *pass) each(row int, f func(name string, v value)) {
 	for name, l := range p.origin[row].Labels() {
 		if !slices.Contains(p.pl.names, name) {
@@ -116,8 +119,8 @@ func (p *pass) each(row int, f func(name string, v value)) {
 	}
 }
 
-// source returns the text that a stage reads: the line, or with a slot that is
-// not negative what was extracted; ok is false when that is no text.
+// source returns the text that a stage reads: the line if slot is negative, else
+// the extracted value. ok is false if the value is not text.
 func (p *pass) source(slot, row int) (s string, ok bool) {
 	if slot < 0 {
 		return p.line[row], true
@@ -125,7 +128,7 @@ func (p *pass) source(slot, row int) (s string, ok bool) {
 	return p.get(slot, row).str()
 }
 
-// filterRows leaves the rows for which f is true, and returns how many it removed.
+// filterRows keeps the rows for which f is true and returns how many it removed.
 func (p *pass) filterRows(f func(row int) bool) (removed int) {
 	left := p.rows[:0]
 	for _, r := range p.rows {
@@ -138,22 +141,22 @@ func (p *pass) filterRows(f func(row int) bool) (removed int) {
 	return removed
 }
 
-// guard bounds what matching a text of one row takes.
+// guard limits the cost of matching the text of one row.
 func (p *pass) guard() regex.Guard { return p.meter.Guard() }
 
-// slowReason is the reason that rows are dropped for which a stage would take
-// too long.
+// slowReason is the reason under which rows are counted that exceeded the limits
+// of a stage.
 const slowReason = "match_limit"
 
-// tooSlow says that a stage could not work on a row within its guard, or made too
-// much of it. The row is dropped after the stage: what the stage was to take out
-// of it must not get through.
+// tooSlow records that a row exceeded the time or size limit of a stage. The row
+// is dropped after the stage, because data that the stage would have removed must
+// not get through.
 func (p *pass) tooSlow(row int) {
 	p.slow = append(p.slow, row)
 	p.stopped = p.stopped || p.meter.Err() != nil
 }
 
-// dropSlow drops the rows that a stage was too slow for.
+// dropSlow drops the rows that exceeded the limits of a stage.
 func (p *pass) dropSlow() {
 	p.drop(slowReason, func(row int) bool {
 		i := slices.Index(p.slow, row)
@@ -164,7 +167,8 @@ func (p *pass) dropSlow() {
 	})
 }
 
-// drop is keep, whose removed rows count as dropped for a reason.
+// drop removes the rows for which keep is false and counts them as dropped for a
+// reason.
 func (p *pass) drop(reason string, keep func(row int) bool) {
 	p.pl.countDropped(reason, p.filterRows(keep))
 }
@@ -193,7 +197,7 @@ func (p *pass) setStream(row int, s *batch.Stream) {
 	p.stream[row] = s
 }
 
-// metaOf returns the metadata of a row, nil for none. It is shared.
+// metaOf returns the metadata of a row, nil if it has none. The slice is shared.
 func (p *pass) metaOf(row int) []batch.Label {
 	if p.meta == nil {
 		return nil
@@ -201,8 +205,8 @@ func (p *pass) metaOf(row int) []batch.Label {
 	return p.meta[row]
 }
 
-// setMeta sets the metadata of a row: sorted by name, names unique. It is not
-// written to any more.
+// setMeta sets the metadata of a row, which is sorted by name, with unique names.
+// The slice must not be written to afterwards.
 func (p *pass) setMeta(row int, m []batch.Label) {
 	if p.meta == nil && len(m) == 0 {
 		return
@@ -221,8 +225,8 @@ func (p *pass) ownMeta() {
 	p.own.meta = true
 }
 
-// takeLabels makes the labels that the rows have now the values of their names,
-// as at the beginning of a pipeline: that of a match.
+// takeLabels updates the labels that extracted values fall back to, as at the
+// beginning of a pipeline. The stages of a match begin with it.
 func (p *pass) takeLabels() {
 	for slot, name := range p.pl.names {
 		var of *batch.Stream
@@ -249,7 +253,8 @@ func (p *pass) takeLabels() {
 	}
 }
 
-// finish returns what is left as a batch: the one that came if nothing changed.
+// finish returns the remaining rows as a batch. If nothing changed, it returns
+// the original batch.
 func (p *pass) finish() *batch.Logs {
 	if p.isWhole() {
 		if p.own == (columns{origin: p.own.origin}) {
@@ -271,7 +276,7 @@ func (p *pass) finish() *batch.Logs {
 	return &out
 }
 
-// isWhole reports whether the rows are those of the batch.
+// isWhole reports whether the rows are exactly those of the batch.
 func (p *pass) isWhole() bool {
 	if len(p.rows) != p.in.Len() {
 		return false
@@ -292,7 +297,7 @@ func pick[E any](from []E, rows []int) []E {
 	return to
 }
 
-// withMeta returns the column, nil if no row has any.
+// withMeta returns the column, or nil if no row has metadata.
 func withMeta(m [][]batch.Label) [][]batch.Label {
 	if slices.ContainsFunc(m, func(ls []batch.Label) bool { return len(ls) > 0 }) {
 		return m

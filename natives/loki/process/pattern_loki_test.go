@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// FuzzPattern compares with Loki's own patterns: what is refused, and what is
-// found.
+// FuzzPattern compares errors and results with Loki's own patterns.
 func FuzzPattern(f *testing.F) {
 	for _, s := range []struct{ pattern, in string }{
 		{"foo <foo> bar", "foo buzz bar"},
@@ -37,7 +36,7 @@ func FuzzPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr, in string) {
 		if strings.ContainsRune(expr, 0) || !utf8.ValidString(expr) {
-			return // the end of the text, to Loki's lexer
+			return // Loki's lexer treats it as the end of the text
 		}
 		want, werr := loki.New(expr)
 		got, err := parsePattern(expr)

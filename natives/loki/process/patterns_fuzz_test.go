@@ -10,7 +10,8 @@ import (
 	"github.com/weir-run/weir/scripting/hostiletest"
 )
 
-// patternStages are the stages that match, by %s, or by the label p.
+// patternStages are the stages that match with the expression %s or with the
+// label p.
 var patternStages = []string{
 	"stage.replace {\nexpression = %s\nreplace = \"{{ .Value }}z\"\n}", "stage.regex {\nexpression = %s\n}", "stage.drop {\nexpression = %s\n}", "stage.multiline {\nfirstline = %s\n}",
 	"stage.luhn {\nmin_length = 1\nskip_regex = %s\n}",
@@ -28,7 +29,8 @@ func TestPatternsInChild(t *testing.T) {
 		return func(p hostiletest.Pattern) error {
 			stages := patternStages[p.Op]
 			if strings.Contains(stages, "%s") {
-				// A config's own expressions are trusted to be of a size.
+				// Expressions in a configuration are trusted to have a reasonable
+				// size.
 				expr := "(?P<all>" + p.Pattern + ")"
 				if len(expr) > 200 {
 					return nil

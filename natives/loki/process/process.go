@@ -1,29 +1,30 @@
-// Package process is loki.process: it extracts values from log lines, uses them to
-// change lines, times, labels and metadata, and drops lines.
+// Package process is loki.process: it extracts values from log lines,
+// uses them to change lines, times, labels and metadata, and drops lines.
 //
-// All stages of a node work on a batch one after the other, on the goroutine
-// that brought it; cores are used because several Sources bring batches at once.
-// A pass (pass.go) has the batch's columns, of which those that change are copied
-// once, the rows that are left, and what was extracted, in numbered slots.
+// All stages of a node process a batch one after the other, on the goroutine that
+// delivered it. Several cores are used because several Sources deliver batches at
+// once. A pass (pass.go) contains the columns of the batch, which are copied once
+// before they are changed, the numbers of the remaining rows, and the extracted
+// values in numbered slots.
 //
-// A stage is a file stage_<name>.go with its arguments, which are a field of
-// Stage in args.go. Their Validate says all that is wrong, naming the attribute,
-// so that weir check shows its position. Their make compiles them (compile.go):
-// stages are made from the last to the first, so that compiler.write knows
-// whether any stage after this one reads a value: what nobody asks for is not
-// extracted. A stage calls write for all that it extracts before it calls read.
-// run then loops over p.rows:
+// A stage is a file stage_<name>.go. It declares the arguments, which are a field
+// of Stage in args.go. Their Validate reports all errors and names the
+// attributes, so that weir check shows the positions. Their compile method
+// compiles the stage (compile.go). Stages are compiled from the last to the
+// first, so that compiler.write knows whether a later stage reads a value; values
+// that no stage reads are not extracted. A stage calls write for all values that
+// it extracts before it calls read. Its run method then loops over p.rows:
 //
-//   - values: p.get and p.set with slots; a value that no stage extracted is the
-//     label of its name.
-//   - labels: a derivation (compiler.derive), asked for each row's stream, and
-//     p.setStream; never a label set a line.
-//   - rows: p.keep and p.drop remove some; p.add puts one of the stage's own there.
-//   - what goes over reloads: keep, in make.
-//   - lines that are kept beyond the call: groups (groups.go), which knows about
-//     acknowledgements and time.
+//   - values: p.get and p.set with slots; if no stage extracted a value, it is the
+//     label of the same name.
+//   - labels: a derivation (compiler.derive), which gives the stream of each row,
+//     and p.setStream; never build a label set for each line.
+//   - rows: p.filterRows and p.drop remove rows; p.add inserts a row of the stage.
+//   - state that survives reloads: keepState, called in compile.
+//   - lines that are kept after the call: groups (groups.go), which manage
+//     acknowledgements and deadlines.
 //
-// A test is a file in testdata, see files_test.go.
+// Each test is a file in testdata; see files_test.go.
 package process
 
 import (
@@ -50,7 +51,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.process.
+// Component is a loki.process node's component.
 type Component struct {
 	opts component.Options
 	mem  *memory
@@ -77,7 +78,7 @@ func newComponent(o component.Options, a *Arguments, previous component.Componen
 	return c, c.set(a, true)
 }
 
-// Update takes new arguments. Stages that did not change keep what they know.
+// Update applies new arguments. Stages that did not change keep their state.
 func (c *Component) Update(args any) error { return c.set(args.(*Arguments), false) }
 
 func (c *Component) set(a *Arguments, fresh bool) error {
@@ -90,7 +91,7 @@ func (c *Component) set(a *Arguments, fresh bool) error {
 	return nil
 }
 
-// Sourced returns the databases that stages read.
+// Sourced returns the paths of the databases that the stages read.
 func (c *Component) Sourced() (paths []string) {
 	for _, db := range c.gen.Load().Rules.geo {
 		paths = append(paths, db.path)
@@ -98,20 +99,20 @@ func (c *Component) Sourced() (paths []string) {
 	return paths
 }
 
-// Run sends lines whose time has come, and sweeps, until ctx ends. What is kept
-// then is sent, unless another component took over.
+// Run sends lines when they are due and removes unused data until ctx ends. It
+// then sends all kept lines unless another component took over.
 func (c *Component) Run(ctx context.Context) error {
 	sweeps, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	// Stages run on this goroutine, where their panics are the node's.
+	// Stages run on this goroutine, so that the node recovers from their panics.
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { _ = c.gen.Run(sweeps, c.opts.Clock) }) // it returns nil
+	wg.Go(func() { _ = c.gen.Run(sweeps, c.opts.Clock) }) // always returns nil
 	c.mem.keepTime(ctx, c.opts.Clock)
 	return nil
 }
 
-// ConsumeLogs passes b through the stages and sends what they leave.
+// ConsumeLogs passes b through the stages and sends the result.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
@@ -132,7 +133,7 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	out, free, stopped := p.finish(), p.free, p.stopped
 	p.release()
 	err := context.Cause(ctx)
-	if !stopped { // else what was dropped comes again
+	if !stopped { // otherwise, the dropped lines are delivered again
 		err = c.mem.sender.SendLogs(ctx, out)
 	}
 	for _, h := range free {

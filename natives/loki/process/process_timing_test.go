@@ -14,13 +14,13 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-// takes takes all that comes.
+// takes accepts all batches.
 type takes struct{ component.Component }
 
 func (takes) ConsumeLogs(context.Context, *batch.Logs) error { return nil }
 
-// benchLines returns a batch as loki.source.file makes one: lines of 200 bytes of
-// one file.
+// benchLines returns a batch like those of loki.source.file: lines of 200 bytes
+// from one file.
 func benchLines(b *testing.B, asJSON bool) *batch.Logs {
 	b.Helper()
 	w, err := logfiles.New(logfiles.Options{Dir: b.TempDir(), Files: 1, JSON: asJSON})
@@ -65,7 +65,7 @@ func benchStages(b *testing.B, name, stages string, in *batch.Logs) {
 	})
 }
 
-// BenchmarkStages is the price of stages, by line.
+// BenchmarkStages measures the cost of stages per line.
 func BenchmarkStages(b *testing.B) {
 	in := benchLines(b, true)
 	fields := "stage.json {\nexpressions = { level = \"\", msg = \"\", path = \"\", seq = \"\" }\n}\n"

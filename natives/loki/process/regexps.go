@@ -17,14 +17,14 @@ func compileRegexp(attr, expr string) (*regex.Regexp, error) {
 	if expr == "" {
 		return nil, fmt.Errorf("%s is empty: write a regular expression", attr)
 	}
-	re, err := regex.Compile(expr, 0) // the config's own may take what they need
+	re, err := regex.Compile(expr, 0) // expressions in the configuration are trusted and need no limit
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", attr, err)
 	}
 	return re, nil
 }
 
-// notEmpty refuses a source that is written and empty.
+// notEmpty returns an error if the source is set but empty.
 func notEmpty(source *string) error {
 	if source != nil && *source == "" {
 		return errors.New("source is empty: leave it out to read the line")
@@ -32,19 +32,20 @@ func notEmpty(source *string) error {
 	return nil
 }
 
-// namedParts are parts of a text that have names: of a regular expression, of a
-// pattern.
+// namedParts are the named parts of a text that a regular expression or a pattern
+// finds.
 type namedParts struct {
 	source int
 	names  []string
-	slots  []int // of names, negative for those that nobody reads
-	// labels makes labels of the parts too, of those that are in byLabel; nil:
-	// none.
+	slots  []int // of the names, negative for names that no stage reads
+	// labels also sets labels from the parts in byLabel. It is nil if no labels
+	// are set.
 	labels  *derivation
 	byLabel []int
 }
 
-// newNamedParts returns the parts with those names, of which "" has no name.
+// newNamedParts returns the parts with the given names. A part with the name ""
+// is not extracted.
 func newNamedParts(c *compiler, names []string, labels bool, source *string) *namedParts {
 	n := &namedParts{source: -1, names: names}
 	var own []string
@@ -77,7 +78,7 @@ func newNamedParts(c *compiler, names []string, labels bool, source *string) *na
 	return n
 }
 
-// idle reports whether nobody wants any of the parts.
+// idle reports whether no part is used.
 func (n *namedParts) idle() bool {
 	if n.labels != nil {
 		return false
@@ -90,8 +91,9 @@ func (n *namedParts) idle() bool {
 	return true
 }
 
-// run asks find for the parts of each row; there are fewer than names if the
-// text ended, and none if it does not match. An error drops the row.
+// run calls find for each row and extracts the parts. find returns fewer parts
+// than names if the text ended early, and no parts if it does not match. If find
+// returns an error, the row is dropped.
 func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts []value) ([]value, error)) {
 	if n.idle() {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// CRIArguments of stage.cri.
+// CRIArguments are the arguments of stage.cri.
 type CRIArguments struct {
 	// How many streams may have the beginning of a line waiting for its end. When
 	// there are more, all are sent as they are.
@@ -24,7 +24,7 @@ type CRIArguments struct {
 // SetToDefault lets 100 streams wait.
 func (a *CRIArguments) SetToDefault() { *a = CRIArguments{MaxPartialLines: 100} }
 
-// Validate wants some lines.
+// Validate checks that max_partial_lines is positive.
 func (a *CRIArguments) Validate() error {
 	if a.MaxPartialLines <= 0 {
 		return fmt.Errorf("max_partial_lines is %d, must be greater than 0", a.MaxPartialLines)
@@ -32,7 +32,7 @@ func (a *CRIArguments) Validate() error {
 	return nil
 }
 
-// Warnings names what was written in vain.
+// Warnings names arguments that have no effect.
 func (a *CRIArguments) Warnings() []string {
 	if (a.MaxPartialLineSize > 0) != a.MaxPartialLineSizeTruncate {
 		return []string{"max_partial_line_size and max_partial_line_size_truncate have no effect without each other"}
@@ -41,23 +41,24 @@ func (a *CRIArguments) Warnings() []string {
 }
 
 // criStage reads the lines that container runtimes of Kubernetes write: time,
-// stream, P for a part or F for the end of a line, and text. Parts are joined,
+// stream, P for a part or F for the end of a line, and text. It joins the parts
 // by stream.
 //
-// Format: https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
+// Format:
+// https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 type criStage struct {
 	CRIArguments
 	*criKept
-	flags, stream, content, time int // slots, negative for those that nobody reads
+	flags, stream, content, time int // slots, negative for values that no stage reads
 	derived                      *derivation
 	kept                         *groups
 }
 
-// criKept is what goes over reloads beside the groups.
+// criKept is the state that survives reloads in addition to the groups.
 type criKept struct{ waiting atomic.Int64 }
 
-// endWait is how long the end of a line may take, which comes as soon as the
-// program writes it.
+// endWait is how long a part waits for the end of its line. The end arrives as
+// soon as the program writes it.
 const endWait = time.Minute
 
 func (a *CRIArguments) compile(c *compiler) (stage, error) {
@@ -72,8 +73,8 @@ func (a *CRIArguments) compile(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// finish returns the row of a group that leaves: the last part's, with the text
-// of all.
+// finish returns the row of a group: the row of the last part with the text of
+// all parts.
 func (s *criStage) finish(g *group) entry {
 	s.waiting.Add(-1)
 	e := g.first
@@ -118,8 +119,8 @@ func (s *criStage) run(_ context.Context, p *pass) {
 	s.kept.hold(p, touched)
 }
 
-// extract makes the text of a part the line, and the rest labels, values and
-// time.
+// extract replaces the line by the text of a part and sets the labels, values and
+// time from the other fields.
 func (s *criStage) extract(p *pass, row int, c criPart) {
 	flag := "F"
 	if c.partial {
@@ -136,7 +137,7 @@ func (s *criStage) extract(p *pass, row int, c criPart) {
 	p.setStream(row, s.derived.derive(p.stream[row], []value{{text, c.stream}}))
 }
 
-// add makes the group of a part that of its row.
+// add copies the row of a part to its group.
 func (s *criStage) add(p *pass, row int, g *group) {
 	if g.lines == 0 && s.waiting.Add(1) > int64(s.MaxPartialLines) {
 		s.tooMany(p, g)
@@ -147,7 +148,7 @@ func (s *criStage) add(p *pass, row int, g *group) {
 	g.lines++
 }
 
-// append adds to the text of a group, up to its size.
+// append adds text to a group, up to the maximum size.
 func (s *criStage) append(p *pass, g *group, line string) {
 	if s.MaxPartialLineSizeTruncate && s.MaxPartialLineSize > 0 {
 		room := int(s.MaxPartialLineSize) - len(g.text)
@@ -159,7 +160,7 @@ func (s *criStage) append(p *pass, g *group, line string) {
 	g.text = append(g.text, line...)
 }
 
-// tooMany makes all others leave soon.
+// tooMany makes all groups except but leave soon.
 func (s *criStage) tooMany(p *pass, but *group) {
 	n := 0
 	s.kept.mu.Lock()
@@ -174,15 +175,15 @@ func (s *criStage) tooMany(p *pass, but *group) {
 	p.pl.mem.wakeAt(0)
 }
 
-// criPart is a line as a container runtime writes it.
+// criPart is a line in the format of a container runtime.
 type criPart struct {
 	time, stream, content string
 	partial               bool
 }
 
-// parseCRI reads a line; ok is false if it is none of CRI. Spaces between the
-// fields may be more than one; a line without a flag is whole. The text keeps the
-// spaces that it begins with.
+// parseCRI parses a line. ok is false if the line is not in CRI format. Fields
+// may be separated by several spaces. A line without a flag is complete. The text
+// keeps its leading spaces.
 func parseCRI(line string) (c criPart, ok bool) {
 	var rest string
 	c.time, rest, ok = strings.Cut(line, " ")
@@ -194,7 +195,7 @@ func parseCRI(line string) (c criPart, ok bool) {
 	if c.stream != "stdout" && c.stream != "stderr" {
 		return c, false
 	}
-	// The first of several tags is the flag.
+	// If there are several tags, the first one is the flag.
 	flags, content, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	switch flag, _, _ := strings.Cut(flags, ":"); flag {
 	case "P":

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// DecolorizeArguments of stage.decolorize, which has none.
+// DecolorizeArguments are the arguments of stage.decolorize. It has no arguments.
 type DecolorizeArguments struct{}
 
-// ansi matches what terminals take for a command, such as the change of a
-// colour. It is what github.com/acarl005/stripansi looks for.
+// ansi matches the escape sequences of terminals, such as a change of colour. The
+// expression is the one of github.com/acarl005/stripansi.
 var ansi = regexp.MustCompile("[\u001B\u009B][[\\]()#;?]*(?:(?:(?:[a-zA-Z\\d]*(?:;[a-zA-Z\\d]*)*)?\u0007)|(?:(?:\\d{1,4}(?:;\\d{0,4})*)?[\\dA-PRZcf-ntqry=><~]))")
 
-// decolorizeStage removes what colours lines.
+// decolorizeStage removes escape sequences.
 type decolorizeStage struct{}
 
 func (a *DecolorizeArguments) compile(*compiler) (stage, error) { return decolorizeStage{}, nil }

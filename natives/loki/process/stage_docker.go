@@ -8,16 +8,16 @@ import (
 	"github.com/weir-run/weir/engine/scan"
 )
 
-// DockerArguments of stage.docker, which has none.
+// DockerArguments are the arguments of stage.docker. It has no arguments.
 type DockerArguments struct{}
 
-// dockerStage reads the lines that Docker's driver json-file writes. A JSON
-// object without a text log is none of them and stays.
+// dockerStage reads the lines of Docker's json-file driver. Lines that are not a
+// JSON object with the string member log stay unchanged.
 //
 // Format: https://docs.docker.com/engine/logging/drivers/json-file/
 type dockerStage struct {
 	object                    scan.Object // log, stream, time
-	output, stream, timestamp int         // slots, negative for those that nobody reads
+	output, stream, timestamp int         // slots, negative for values that no stage reads
 	derived                   *derivation
 }
 
@@ -30,7 +30,7 @@ func (a *DockerArguments) compile(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// wanted is write, which returns a negative slot if nobody reads it.
+// wanted is write, but returns a negative slot if no stage reads the value.
 func (c *compiler) wanted(name string) int {
 	if slot, wanted := c.write(name); wanted {
 		return slot
@@ -38,14 +38,15 @@ func (c *compiler) wanted(name string) int {
 	return -1
 }
 
-// setWanted sets a value unless nobody reads it.
+// setWanted sets a value unless no stage reads it.
 func (p *pass) setWanted(slot, row int, v value) {
 	if slot >= 0 {
 		p.set(slot, row, v)
 	}
 }
 
-// deriveStream registers what sets the label stream, which containers write to.
+// deriveStream registers a function that sets the label stream, the output
+// (stdout or stderr) to which the container wrote.
 func (c *compiler) deriveStream() *derivation {
 	return c.derive(func(b *batch.Builder, values []value) { b.Set("stream", values[0].text) })
 }

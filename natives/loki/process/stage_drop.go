@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// DropArguments of stage.drop.
+// DropArguments are the arguments of stage.drop.
 type DropArguments struct {
 	// The reason under which dropped lines are counted.
 	DropReason string `alloy:"drop_counter_reason,attr,optional"`
@@ -35,7 +35,7 @@ func (a *DropArguments) SetToDefault() {
 	*a = DropArguments{DropReason: "drop_stage", Separator: ";"}
 }
 
-// Validate wants at least one condition.
+// Validate checks that there is at least one condition.
 func (a *DropArguments) Validate() error {
 	var errs []error
 	if a.Source == "" && a.Expression == "" && a.OlderThan == 0 && a.LongerThan == 0 {
@@ -50,11 +50,11 @@ func (a *DropArguments) Validate() error {
 	return errors.Join(append(errs, optionalRegexp("expression", a.Expression))...)
 }
 
-// dropStage drops rows that meet all conditions.
+// dropStage drops the rows that meet all conditions.
 type dropStage struct {
 	DropArguments
 	slots []int
-	expr  *regex.Regexp // nil for none
+	expr  *regex.Regexp // nil if there is no expression
 }
 
 func (a *DropArguments) compile(c *compiler) (stage, error) {

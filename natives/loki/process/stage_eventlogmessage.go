@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// EventLogMessageArguments of stage.eventlogmessage.
+// EventLogMessageArguments are the arguments of stage.eventlogmessage.
 type EventLogMessageArguments struct {
 	MessageArguments `alloy:",squash"`
 }
 
-// eventLogMessageStage reads messages of the Windows event log, whose lines are a
-// name, a colon and a value.
+// eventLogMessageStage reads messages of the Windows event log. Each line
+// consists of a name, a colon and a value.
 type eventLogMessageStage struct{ *named }
 
 func (a *EventLogMessageArguments) compile(c *compiler) (stage, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// GeoIPArguments of stage.geoip.
+// GeoIPArguments are the arguments of stage.geoip.
 type GeoIPArguments struct {
 	// The file with the database, in MaxMind's format, of at most 1 GiB; it is read
 	// again when it changes.
@@ -34,7 +34,7 @@ type GeoIPArguments struct {
 	CustomLookups map[string]string `alloy:"custom_lookups,attr,optional"`
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *GeoIPArguments) Validate() error {
 	var errs []error
 	if a.DB == "" {
@@ -62,7 +62,8 @@ func (a *GeoIPArguments) Validate() error {
 
 var _ component.Warner = (*GeoIPArguments)(nil)
 
-// Warnings tells of a database that is not there: it may be where weir will run.
+// Warnings reports that the database does not exist. It may exist on the machine
+// where weir will run.
 func (a *GeoIPArguments) Warnings() []string {
 	if a.DB == "" {
 		return nil
@@ -70,7 +71,7 @@ func (a *GeoIPArguments) Warnings() []string {
 	why := "it is no file"
 	switch i, err := files.StatSoon(a.DB); {
 	case errors.Is(err, files.ErrHung):
-		return nil // nobody knows
+		return nil // unknown
 	case errors.Is(err, fs.ErrNotExist):
 		why = "it does not exist"
 	case err != nil:
@@ -88,7 +89,7 @@ func (a *GeoIPArguments) lookup(name string) string {
 	return name
 }
 
-// geoRecord is what is extracted of a record by db_type.
+// geoRecord is the part of a record that db_type extracts.
 type geoRecord struct {
 	City struct {
 		Names geoNames `maxminddb:"names"`
@@ -121,7 +122,7 @@ type geoNames struct {
 	English string `maxminddb:"en"`
 }
 
-// geoField is a value of a record and what it is called.
+// geoField is the name and value of an extracted field.
 type geoField struct {
 	name string
 	of   func(r *geoRecord) value
@@ -145,7 +146,7 @@ func placeField(name string, of func(r *geoRecord) float64) geoField {
 	}}
 }
 
-// geoFields returns what is extracted by db_type.
+// geoFields returns the fields that db_type extracts.
 func geoFields(dbType string) []geoField {
 	country := []geoField{
 		textField("geoip_country_name", func(r *geoRecord) string { return r.Country.Names.English }),
@@ -191,19 +192,19 @@ func geoFields(dbType string) []geoField {
 	return nil
 }
 
-// geoIPStage extracts what a database knows of an IP address.
+// geoIPStage extracts the data that a database contains about an IP address.
 type geoIPStage struct {
 	db       *geoDB
 	source   int
-	slots    []int // of fields, then of searches
+	slots    []int // of the fields, followed by the custom lookups
 	fields   []geoField
 	searches []jmespath.JMESPath
 
 	mu    sync.RWMutex
-	known map[uintptr][]value // by the place of the record
+	known map[uintptr][]value // by the offset of the record
 }
 
-// maxGeoKnown is how many records are remembered.
+// maxGeoKnown is the maximum number of cached records.
 const maxGeoKnown = 10_000
 
 func (a *GeoIPArguments) compile(c *compiler) (stage, error) {
@@ -254,7 +255,8 @@ func (s *geoIPStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// lookup returns what is extracted for an address, nil when nothing is known.
+// lookup returns the values for an address, nil if the database has no record for
+// it.
 func (s *geoIPStage) lookup(ip net.IP) []value {
 	at, err := s.db.LookupOffset(ip)
 	if err != nil || at == maxminddb.NotFound {
@@ -281,7 +283,7 @@ func (s *geoIPStage) decode(at uintptr) []value {
 	if len(s.fields) > 0 {
 		var r geoRecord
 		if s.db.Decode(at, &r) != nil {
-			r = geoRecord{} // another kind of database
+			r = geoRecord{} // the database is of another type
 		}
 		for _, f := range s.fields {
 			vs = append(vs, f.of(&r))
@@ -299,7 +301,7 @@ func (s *geoIPStage) decode(at uintptr) []value {
 	return vs
 }
 
-// fromLookup is what an expression finds in a record among the extracted.
+// fromLookup returns the extracted value for the result of an expression.
 func fromLookup(e jmespath.JMESPath, record any) value {
 	found, err := e.Search(record)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-// mmdb makes a database of records by network.
+// mmdb creates a database of records by network.
 //
 // Format: https://maxmind.github.io/MaxMind-DB/
 func mmdb(t *testing.T, records map[string]any) []byte {
 	t.Helper()
 	var data []byte
 	nodes := [][2]uint32{{}}
-	const empty, leaf = 0, 1 << 31 // node 0 is nobody's child
+	const empty, leaf = 0, 1 << 31 // node 0 has no parent
 	for _, network := range slices.Sorted(maps.Keys(records)) {
 		p := netip.MustParsePrefix(network)
 		ip, bits := p.Addr().As16(), p.Bits()
-		if p.Addr().Is4() { // IPv4 is ::/96 in the tree
+		if p.Addr().Is4() { // IPv4 addresses are under ::/96 in the tree
 			clear(ip[:12])
 			bits += 96
 		}
@@ -71,7 +71,7 @@ func mmdb(t *testing.T, records map[string]any) []byte {
 	})
 }
 
-// appendMMDB appends a value of less than 285 bytes or members.
+// appendMMDB appends a value with fewer than 285 bytes or members.
 func appendMMDB(b []byte, v any) []byte {
 	head := func(kind, size int) {
 		n := min(size, 29)
@@ -113,7 +113,7 @@ func appendMMDB(b []byte, v any) []byte {
 
 func named(en string) map[string]any { return map[string]any{"en": en, "de": "not " + en} }
 
-// record is one of a city, a network and more, in one.
+// record contains the fields of a city, a network and other types of database.
 var record = map[string]any{
 	"city":      map[string]any{"names": named("Boxford")},
 	"country":   map[string]any{"names": named("United Kingdom"), "iso_code": "GB"},
@@ -138,7 +138,7 @@ func database(t *testing.T, records map[string]any) (path string) {
 	return path
 }
 
-// TestGeoIP has the labels of Alloy's manual for each type of database.
+// TestGeoIP expects the labels of Alloy's manual for each type of database.
 func TestGeoIP(t *testing.T) {
 	path := database(t, map[string]any{"192.0.2.0/24": record, "2001:db8::/32": record, "198.51.100.7/32": map[string]any{"country": map[string]any{"iso_code": "US"}}})
 	f := func(kind, ip, want string) {
@@ -168,14 +168,14 @@ func TestGeoIP(t *testing.T) {
 		`{all="[\"ENG\",\"WBK\"]",any="true",score="0.5",users="7"}`)
 	f("db_type = \"asn\"\ncustom_lookups = { users = \"traits.users\" }", `"192.0.2.1"`,
 		`{geoip_autonomous_system_number="64496",geoip_autonomous_system_organization="Example",users="7"}`)
-	// What is not known, no address, or not there.
+	// Unknown address, invalid address, missing value.
 	f(`db_type = "city"`, `"203.0.113.1"`, `{}`)
 	f(`db_type = "city"`, `"192.0.2.1:80"`, `{}`)
 	f(`db_type = "city"`, `null`, `{}`)
 }
 
-// TestGeoIPFile: a database that changes is read again, one that is broken or
-// gone is not.
+// TestGeoIPFile: a database that changes is read again. If the new file is broken
+// or missing, the old database stays in use.
 func TestGeoIPFile(t *testing.T) {
 	country := func(code string) map[string]any {
 		return map[string]any{"192.0.2.0/24": map[string]any{"country": map[string]any{"iso_code": code}}}
@@ -218,7 +218,7 @@ func TestGeoIPFile(t *testing.T) {
 	want("FR")
 }
 
-// TestGeoIPMissing: weir check tells of a database that is not there.
+// TestGeoIPMissing: weir check reports a missing database.
 func TestGeoIPMissing(t *testing.T) {
 	f := func(path, want string) {
 		t.Helper()

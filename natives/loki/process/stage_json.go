@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/scan"
 )
 
-// JSONArguments of stage.json.
+// JSONArguments are the arguments of stage.json.
 type JSONArguments struct {
 	// Values to extract, by name: a JMESPath expression; an empty expression means the
 	// name itself.
@@ -29,7 +29,7 @@ type JSONArguments struct {
 	DropMalformed bool `alloy:"drop_malformed,attr,optional"`
 }
 
-// Validate wants expressions that compile.
+// Validate checks that the expressions compile.
 func (a *JSONArguments) Validate() error {
 	var errs []error
 	if len(a.Expressions) == 0 && a.Regex == "" {
@@ -51,18 +51,18 @@ func (a *JSONArguments) expression(name string) string {
 	return name
 }
 
-// jsonStage reads JSON. Expressions that only name a way are found by a scan of
-// the text; the others are asked of the decoded object, if there are any.
+// jsonStage reads JSON. Expressions that are a simple path are found by scanning
+// the text. The object is decoded only if there are other expressions.
 type jsonStage struct {
 	source   int
 	drop     bool
 	object   scan.Object
-	names    []int // the slots of what the scan finds
+	names    []int // the slots of the paths
 	searches []search
 	matching
 }
 
-// search is an expression that is more than a way.
+// search is an expression that is not a simple path.
 type search struct {
 	slot int
 	expr jmespath.JMESPath
@@ -134,7 +134,7 @@ func (s *jsonStage) run(_ context.Context, p *pass) {
 func (s *jsonStage) search(p *pass, row int, in string) {
 	var object map[string]any
 	if json.Unmarshal([]byte(in), &object) != nil {
-		return // a number that is out of range
+		return // the number is out of range
 	}
 	for _, x := range s.searches {
 		if v, err := x.expr.Search(object); err == nil {
@@ -143,7 +143,7 @@ func (s *jsonStage) search(p *pass, row int, in string) {
 	}
 }
 
-// fromSearch is what a result of JMESPath is among the extracted.
+// fromSearch returns the extracted value for a result of JMESPath.
 func fromSearch(v any) value {
 	switch v := v.(type) {
 	case nil:
@@ -164,8 +164,8 @@ func fromSearch(v any) value {
 	return value{text, strings.TrimSuffix(b.String(), "\n")}
 }
 
-// cutJMESPath returns the way that an expression names; ok is false if it is more
-// than names with dots between them and numbers of elements.
+// cutJMESPath returns the path that an expression denotes. ok is false if the
+// expression is more than names, separated by dots, and indexes.
 func cutJMESPath(s string) (way []scan.Step, ok bool) {
 	for first := true; s != ""; first = false {
 		if !first && s[0] == '[' {
@@ -195,8 +195,8 @@ func cutJMESPath(s string) (way []scan.Step, ok bool) {
 	return way, len(way) > 0
 }
 
-// cutJMESName returns the name that s begins with, bare or in double quotes, and
-// the rest.
+// cutJMESName returns the name at the beginning of s, bare or in double quotes,
+// and the rest of s.
 func cutJMESName(s string) (name, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		end := strings.IndexByte(s[1:], '"')

@@ -32,8 +32,8 @@ func TestCutJMESPath(t *testing.T) {
 	}
 }
 
-// FuzzJSONExpressions compares what the scan finds with what JMESPath makes of the
-// decoded line.
+// FuzzJSONExpressions compares the result of the scan with the result of JMESPath
+// on the decoded line.
 func FuzzJSONExpressions(f *testing.F) {
 	for _, s := range []struct{ expr, in string }{
 		{`a`, `{"a":1}`}, {`a.b[0]."c d"`, `{"a":{"b":[{"c d":"x"}]}}`}, {`a[1]`, `{"a":[1,"two"]}`}, {`a`, `{"a":{"b":[1.5e3,null]}}`},
@@ -66,13 +66,13 @@ func FuzzJSONExpressions(f *testing.F) {
 		got, want := fromJSON(out[0]), fromSearch(v)
 		switch {
 		case got == want:
-		case got.kind == number && want.kind == number: // of integers all digits stay
+		case got.kind == number && want.kind == number: // the scan keeps all digits of integers
 			x, _ := got.num()
 			y, _ := want.num()
 			if x != y {
 				t.Fatalf("%q of %q: got %v, want %v", expr, in, got, want)
 			}
-		case got.kind == text && want.kind == text: // JSON again, in another order
+		case got.kind == text && want.kind == text: // JSON with another order of members
 			var x, y any
 			if json.Unmarshal([]byte(got.text), &x) != nil || json.Unmarshal([]byte(want.text), &y) != nil {
 				t.Fatalf("%q of %q: got %v, want %v", expr, in, got, want)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// LabelsArguments of stage.labels.
+// LabelsArguments are the arguments of stage.labels.
 type LabelsArguments struct {
 	// Labels to set, by name: the name of an extracted value or of structured metadata;
 	// an empty name means the name of the label.
@@ -22,7 +22,7 @@ type LabelsArguments struct {
 	SourceType string `alloy:"source_type,attr,optional"`
 }
 
-// SetToDefault reads what was extracted.
+// SetToDefault reads extracted values.
 func (a *LabelsArguments) SetToDefault() { *a = LabelsArguments{SourceType: sourceExtracted} }
 
 // The values of source_type.
@@ -31,7 +31,7 @@ const (
 	sourceMetadata  = "structured_metadata"
 )
 
-// Validate wants names of labels.
+// Validate checks that the names are valid label names.
 func (a *LabelsArguments) Validate() error {
 	var errs []error
 	if len(a.Values) == 0 {
@@ -46,7 +46,7 @@ func (a *LabelsArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// labelNames says which names are none that labels can have.
+// labelNames returns an error that lists the invalid label names.
 func labelNames(attr string, names func(func(string) bool)) error {
 	var errs []error
 	for _, n := range slices.Sorted(names) {
@@ -57,8 +57,8 @@ func labelNames(attr string, names func(func(string) bool)) error {
 	return errors.Join(errs...)
 }
 
-// sourced returns the names of a map and where each is from, which without
-// another is the name.
+// sourced returns the names of a map and their sources. The default source is the
+// name itself.
 func sourced(values map[string]*string) (names, sources []string) {
 	for _, n := range slices.Sorted(maps.Keys(values)) {
 		from := n
@@ -73,7 +73,7 @@ func sourced(values map[string]*string) (names, sources []string) {
 // labelsStage sets labels.
 type labelsStage struct {
 	slots   []int
-	sources []string // of metadata; nil for extracted values
+	sources []string // names of metadata; nil for extracted values
 	derived *derivation
 }
 

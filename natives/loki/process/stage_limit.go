@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// LimitArguments of stage.limit.
+// LimitArguments are the arguments of stage.limit.
 type LimitArguments struct {
 	// How many lines a second may pass.
 	Rate float64 `alloy:"rate,attr"`
@@ -25,13 +25,13 @@ type LimitArguments struct {
 	MaxDistinctLabels int `alloy:"max_distinct_labels,attr,optional"`
 }
 
-// minDistinctLabels is the least max_distinct_labels.
+// minDistinctLabels is the minimum of max_distinct_labels.
 const minDistinctLabels = 10_000
 
-// SetToDefault remembers as few values as can be chosen.
+// SetToDefault sets max_distinct_labels to its minimum.
 func (a *LimitArguments) SetToDefault() { *a = LimitArguments{MaxDistinctLabels: minDistinctLabels} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *LimitArguments) Validate() error {
 	var errs []error
 	if !(a.Rate > 0) {
@@ -46,7 +46,7 @@ func (a *LimitArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Warnings tells of a number that is not taken as it is.
+// Warnings reports a value of max_distinct_labels that is below the minimum.
 func (a *LimitArguments) Warnings() []string {
 	switch {
 	case a.MaxDistinctLabels != minDistinctLabels && a.ByLabelName == "":
@@ -57,24 +57,25 @@ func (a *LimitArguments) Warnings() []string {
 	return nil
 }
 
-// limitStage bounds how many rows pass.
+// limitStage limits the number of rows per second.
 type limitStage struct {
 	LimitArguments
 	*limits
 }
 
-// limits are the buckets of a stage, over reloads that leave it the same.
+// limits are the token buckets of a stage. They survive reloads that do not
+// change the stage.
 type limits struct {
 	mu       sync.Mutex
 	all      bucket
-	new, old map[string]*bucket // by value of the label; nil without
+	new, old map[string]*bucket // by value of the label; nil without by_label_name
 }
 
-// bucket holds what may pass at once, and is filled as time goes on. It may owe.
+// bucket is a token bucket. It is refilled as time passes and may be negative.
 type bucket struct {
 	tokens float64
-	at     time.Time // when that was
-	fresh  bool      // it was never looked at
+	at     time.Time // the time of the last refill
+	fresh  bool      // not used yet
 }
 
 func (a *LimitArguments) compile(c *compiler) (stage, error) {
@@ -102,8 +103,8 @@ func (s *limitStage) run(ctx context.Context, p *pass) {
 	}
 }
 
-// wait returns when n rows may pass, or ctx has ended: what is sent then is
-// refused, and comes again.
+// wait waits until n rows may pass or ctx ends. If ctx ends, the send that
+// follows is refused and the batch is delivered again.
 func (s *limitStage) wait(ctx context.Context, c clock.Clock, n int) {
 	s.mu.Lock()
 	s.fill(&s.all, c.Now())
@@ -113,7 +114,7 @@ func (s *limitStage) wait(ctx context.Context, c clock.Clock, n int) {
 	if owed <= 0 {
 		return
 	}
-	// A float of seconds may be more than a Duration holds.
+	// The number of seconds may exceed the range of a Duration.
 	for left := owed / s.Rate; left > 0; left -= 3600 {
 		if clock.Sleep(ctx, c, time.Duration(min(left, 3600)*float64(time.Second))) != nil {
 			s.mu.Lock()
@@ -124,7 +125,7 @@ func (s *limitStage) wait(ctx context.Context, c clock.Clock, n int) {
 	}
 }
 
-// fill expects mu to be held.
+// fill refills a bucket. The caller holds mu.
 func (s *limitStage) fill(b *bucket, now time.Time) {
 	if b.fresh {
 		b.tokens, b.at, b.fresh = float64(s.Burst), now, false
@@ -135,7 +136,7 @@ func (s *limitStage) fill(b *bucket, now time.Time) {
 	}
 }
 
-// allows expects mu to be held.
+// allows reports whether a row may pass. The caller holds mu.
 func (s *limitStage) allows(b *bucket, now time.Time) bool {
 	s.fill(b, now)
 	if b.tokens < 1 {
@@ -145,7 +146,8 @@ func (s *limitStage) allows(b *bucket, now time.Time) bool {
 	return true
 }
 
-// allowsLabel expects mu to be held.
+// allowsLabel reports whether a row may pass by the value of its label. The
+// caller holds mu.
 func (s *limitStage) allowsLabel(p *pass, row int, now time.Time) bool {
 	v := p.stream[row].Label(s.ByLabelName)
 	if v == "" {
@@ -158,8 +160,8 @@ func (s *limitStage) allowsLabel(p *pass, row int, now time.Time) bool {
 	return false
 }
 
-// bucketOf returns the bucket of a value, and forgets those not used for long when
-// there are too many; mu is held.
+// bucketOf returns the bucket of a value. If there are too many, it removes
+// buckets that have not been used for a long time. The caller holds mu.
 func (s *limitStage) bucketOf(p *pass, v string) *bucket {
 	if b := s.new[v]; b != nil {
 		return b

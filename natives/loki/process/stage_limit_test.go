@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// builtLab is a harness whose component does not run: the clock has no timers but
-// those of stages.
+// builtLab returns a harness whose component does not run, so that only stages
+// set timers on the clock.
 func builtLab(t testing.TB, stages string) *harness {
 	t.Helper()
 	n := newHarness(t)
@@ -19,7 +19,7 @@ func builtLab(t testing.TB, stages string) *harness {
 	return n
 }
 
-// rebuild builds a component in place of the one there is.
+// rebuild replaces the component by a new one.
 func (n *harness) rebuild(stages string) {
 	n.t.Helper()
 	if n.c != nil {
@@ -28,7 +28,7 @@ func (n *harness) rebuild(stages string) {
 	n.c = n.Build(n.t, registration(), n.arguments(stages)).(consumer)
 }
 
-// lines returns the text of what came out.
+// lines returns the text of the received lines.
 func (n *harness) lines() string {
 	var out []string
 	for _, b := range n.takeBatches() {
@@ -62,7 +62,7 @@ func TestLimitDrop(t *testing.T) {
 	n.Clock.Advance(time.Millisecond)
 	n.send("{} 6\n{} 7\n")
 	n.wantLines("6")
-	// A reload that leaves the stage the same leaves the limit where it is.
+	// A reload that does not change the stage does not reset the limit.
 	n.reload("stage.drop {\nexpression = \"x\"\n}\n" + stages)
 	n.send("{} 8\n")
 	n.wantLines("")
@@ -85,7 +85,7 @@ func TestLimitByLabel(t *testing.T) {
 # TYPE loki_process_dropped_lines_by_label_total counter
 loki_process_dropped_lines_by_label_total{component_id="loki.process.default",label_name="app",label_value="a"} 2
 `, "loki_process_dropped_lines_by_label_total")
-	// What was seen before so many others is forgotten.
+	// A value is removed after so many other values.
 	var many strings.Builder
 	for i := range 20_001 {
 		fmt.Fprintf(&many, "{app=\"app%d\"} x\n", i)
@@ -97,7 +97,7 @@ loki_process_dropped_lines_by_label_total{component_id="loki.process.default",la
 	n.wantMetrics("", "loki_process_dropped_lines_by_label_total")
 }
 
-// TestLimitWaits: without drop who brings lines waits, within its ctx.
+// TestLimitWaits: without drop, the caller waits until its ctx ends.
 func TestLimitWaits(t *testing.T) {
 	n := builtLab(t, "stage.limit {\nrate = 10\nburst = 1\n}")
 	n.send("{} 1\n")
@@ -131,7 +131,7 @@ func TestLimitWaits(t *testing.T) {
 	cancel()
 	<-done
 	n.takeBatches()
-	// What ended did not use up the limit.
+	// The call that ended did not use up the limit.
 	n.Clock.Advance(100 * time.Millisecond)
 	n.send("{} 5\n")
 	n.wantLines("5")

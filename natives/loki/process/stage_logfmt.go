@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/scan"
 )
 
-// LogfmtArguments of stage.logfmt.
+// LogfmtArguments are the arguments of stage.logfmt.
 type LogfmtArguments struct {
 	// Values to extract, by name: a key; an empty key means the name itself.
 	Mapping map[string]string `alloy:"mapping,attr,optional"`
@@ -20,7 +20,7 @@ type LogfmtArguments struct {
 	Source string `alloy:"source,attr,optional"`
 }
 
-// Validate wants a mapping or an expression.
+// Validate checks that there is a mapping or an expression.
 func (a *LogfmtArguments) Validate() error {
 	if len(a.Mapping) == 0 && a.Regex == "" {
 		return errors.New("there is nothing to extract: set mapping, regex or both")
@@ -28,7 +28,7 @@ func (a *LogfmtArguments) Validate() error {
 	return optionalRegexp("regex", a.Regex)
 }
 
-// logfmtStage extracts keys.
+// logfmtStage extracts the values of keys.
 type logfmtStage struct {
 	source int
 	slots  map[string][]int // by key
@@ -60,7 +60,7 @@ func (s *logfmtStage) run(_ context.Context, p *pass) {
 		if !ok {
 			continue
 		}
-		// What comes before a mistake counts.
+		// The pairs before a syntax error are used.
 		scan.Pairs(in, func(key, v string) {
 			for _, slot := range s.slots[key] {
 				p.set(slot, r, value{text, v})
@@ -70,11 +70,11 @@ func (s *logfmtStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// matching are values that are extracted under names that are known when they
-// come: those that an expression matches.
+// matching extracts values whose names match an expression. The names are only
+// known at run time.
 type matching struct {
-	re    *regexp.Regexp // nil: none
-	slots map[string]int // of the names that stages ask for
+	re    *regexp.Regexp // nil without an expression
+	slots map[string]int // of the names that later stages read
 	all   bool
 }
 
@@ -91,7 +91,7 @@ func newMatching(c *compiler, expr string) matching {
 	return m
 }
 
-// optionalRegexp says what is wrong with an expression that may be empty.
+// optionalRegexp returns the error of an expression that may be empty.
 func optionalRegexp(attr, expr string) error {
 	if expr == "" {
 		return nil
@@ -100,10 +100,10 @@ func optionalRegexp(attr, expr string) error {
 	return err
 }
 
-// idle reports whether nobody wants any of them.
+// idle reports whether no later stage reads any of them.
 func (m *matching) idle() bool { return len(m.slots) == 0 && !m.all }
 
-// set sets a value if its name is one of them.
+// set sets a value if its name matches.
 func (m *matching) set(p *pass, row int, name string, v value) {
 	if slot, ok := m.slots[name]; ok {
 		p.set(slot, row, v)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/logql"
 )
 
-// LogQLArguments of stage.logql.
+// LogQLArguments are the arguments of stage.logql.
 type LogQLArguments struct {
 	// The part of a query after the selector, such as `| json | level="error" |
 	// line_format "{{.msg}}"`. Lines that it filters out are dropped; the remaining
@@ -24,24 +24,24 @@ type LogQLArguments struct {
 	Pipeline logql.Source `alloy:"pipeline,attr"`
 	// Labels of the result that become labels of the stream.
 	Labels []string `alloy:"labels,attr,optional"`
-	// What becomes of the other labels that the pipeline made:
-	// "structured_metadata", so that Loki shows them as the query would, or
-	// "extracted", values for the stages after this one, of which only those are
-	// looked for that a stage reads. They are extracted in either case. __error__ and
-	// __error_details__ are extracted only: stored, they would make Loki refuse every
-	// metric query that finds the line. Give them another name to keep them:
-	// `| label_format parse_error="{{.__error__}}"`.
+	// The destination of the other labels that the pipeline creates:
+	// "structured_metadata" stores them, so that Loki shows them as the query
+	// would; "extracted" makes them available to the following stages only.
+	// Labels are extracted in either case, if a following stage reads them.
+	// __error__ and __error_details__ are extracted only: if they were stored,
+	// Loki would refuse every metric query that finds the line. To keep them,
+	// give them another name: `| label_format parse_error="{{.__error__}}"`.
 	Parsed string `alloy:"parsed,attr,optional"`
 	// Reason under which dropped lines are counted.
 	DropCounterReason string `alloy:"drop_counter_reason,attr,optional"`
 }
 
-// SetToDefault keeps all that a query would show.
+// SetToDefault keeps all labels that a query would show.
 func (a *LogQLArguments) SetToDefault() {
 	*a = LogQLArguments{Parsed: sourceMetadata, DropCounterReason: "logql_stage"}
 }
 
-// Validate wants labels that can be some, and a known place for the others.
+// Validate checks the names of the labels and the value of parsed.
 func (a *LogQLArguments) Validate() error {
 	var errs []error
 	if a.Parsed != sourceMetadata && a.Parsed != sourceExtracted {
@@ -54,17 +54,17 @@ func (a *LogQLArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// logqlStage runs a pipeline of LogQL.
+// logqlStage runs a LogQL pipeline.
 type logqlStage struct {
-	machines   sync.Pool // of *logql.Machine
+	machines   sync.Pool // *logql.Machine values
 	newMachine func() (*logql.Machine, error)
 	reason     string
 	labels     []string
-	metadata   bool // what is parsed goes there
-	edits      bool // the pipeline may change the stream's labels
+	metadata   bool // parsed labels become structured metadata
+	edits      bool // the pipeline may change the labels of the stream
 	names      []string
 	slots      []int // of names
-	all        bool  // all values are extracted
+	all        bool  // a later stage reads all values
 	derived    *derivation
 }
 
@@ -76,13 +76,13 @@ func (a *LogQLArguments) compile(c *compiler) (stage, error) {
 	s := &logqlStage{reason: a.DropCounterReason, labels: slices.Clone(a.Labels), metadata: a.Parsed == sourceMetadata, edits: p.ChangesStreams(), all: c.pl.all}
 	slices.Sort(s.labels)
 	s.labels = slices.Compact(s.labels)
-	// All that is asked for after this stage may be what the pipeline makes.
+	// The pipeline may set any value that a later stage reads.
 	s.names = slices.Sorted(maps.Keys(c.slots))
 	for _, n := range s.names {
 		s.slots = append(s.slots, c.slots[n])
 	}
 	s.newMachine = p.Machines(s.metadata || s.all, slices.Concat(s.names, s.labels))
-	m, err := s.newMachine() // so that none will fail
+	m, err := s.newMachine() // ensures that no later call fails
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (a *LogQLArguments) compile(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// edit makes the labels of a stream those of the first value, if the pipeline
-// changed them, and sets the others.
+// edit replaces the labels of a stream by those in the first value, if the
+// pipeline changed them, and then sets the remaining labels.
 func (s *logqlStage) edit(b *batch.Builder, values []value) {
 	if s.edits {
 		if values[0].kind != unset {
@@ -132,15 +132,15 @@ func (s *logqlStage) run(_ context.Context, p *pass) {
 	})
 }
 
-// logqlRows is scratch memory of a run.
+// logqlRows is the scratch memory of a run.
 type logqlRows struct {
 	labels []batch.Label
-	block  []batch.Label // of the metadata of several rows
+	block  []batch.Label // metadata of several rows
 	text   []byte
 	last   string // of text
 }
 
-// extract sets the values that are asked for.
+// extract sets the values that later stages read.
 func (s *logqlStage) extract(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	for i, n := range s.names {
 		if v, own, ok := m.Value(n); ok && own {
@@ -162,7 +162,7 @@ func (s *logqlStage) extract(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	}
 }
 
-// relabel makes the result's labels those of the row.
+// relabel sets the labels of the row to those of the result.
 func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	p.values = p.values[:0]
 	edited := s.edits && m.ChangedStream()
@@ -180,7 +180,7 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 		}
 		p.values = append(p.values, value{text, w.last})
 	case s.edits:
-		p.values = append(p.values, value{}) // as they are
+		p.values = append(p.values, value{}) // unchanged
 	}
 	for _, n := range s.labels {
 		v, _, ok := m.Value(n)
@@ -196,14 +196,14 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	s.remeta(p, m, row, w)
 }
 
-// The labels by which a pipeline says that a line could not be read.
+// The labels with which a pipeline reports that it could not parse a line.
 const (
 	errorLabel        = "__error__"
 	errorDetailsLabel = "__error_details__"
 )
 
-// remeta makes the result's structured metadata that of the row, with what was
-// parsed if that goes there.
+// remeta sets the structured metadata of the row to that of the result. It
+// includes the parsed labels if they are stored.
 func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	if !s.metadata && len(p.metaOf(row)) == 0 {
 		return
@@ -231,7 +231,7 @@ func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	p.setMeta(row, w.block[from:len(w.block):len(w.block)])
 }
 
-// labelsOf yields the labels that relabel wrote.
+// labelsOf yields the labels that relabel has written.
 func labelsOf(s string) iter.Seq[batch.Label] {
 	cut := func() (part string) {
 		n, size := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// LuhnArguments of stage.luhn.
+// LuhnArguments are the arguments of stage.luhn.
 type LuhnArguments struct {
 	// The replacement for a number.
 	Replacement string `alloy:"replacement,attr,optional"`
@@ -23,12 +23,12 @@ type LuhnArguments struct {
 	SkipRegex string `alloy:"skip_regex,attr,optional"`
 }
 
-// SetToDefault looks for numbers of cards.
+// SetToDefault sets the arguments for card numbers.
 func (a *LuhnArguments) SetToDefault() {
 	*a = LuhnArguments{Replacement: "**REDACTED**", MinLength: 13}
 }
 
-// Validate wants an expression that compiles.
+// Validate checks that the expression compiles.
 func (a *LuhnArguments) Validate() error {
 	var errs []error
 	errs = append(errs, notEmpty(a.Source))
@@ -42,7 +42,7 @@ func (a *LuhnArguments) Validate() error {
 type luhnStage struct {
 	LuhnArguments
 	source int
-	skip   *regex.Regexp // nil for none
+	skip   *regex.Regexp // nil without skip_regex
 }
 
 func (a *LuhnArguments) compile(c *compiler) (stage, error) {
@@ -82,7 +82,8 @@ func (s *luhnStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// redacted returns in without the numbers; in itself when there are none.
+// redacted returns in with all numbers replaced. If there are none, it returns in
+// itself.
 func (s *luhnStage) redacted(in string, g regex.Guard) (string, error) {
 	out := s.replaceIn(in)
 	if s.skip == nil || out == in {
@@ -124,8 +125,8 @@ func (s *luhnStage) replaceIn(in string) string {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// number returns how many digits the number at from has, and where the last of
-// them and the delimiters after it end.
+// number returns the number of digits of the number that starts at from, the
+// position of its last digit, and the end of the delimiters that follow.
 func (s *luhnStage) number(in string, from int) (digits, last, end int) {
 	for end = from; end < len(in); {
 		if isDigit(in[end]) {
@@ -146,8 +147,8 @@ func (s *luhnStage) number(in string, from int) (digits, last, end int) {
 	return digits, last, end
 }
 
-// isLuhn checks the digits of a text, which may have others between them.
-// Numbers above the largest of 64 bits have no check digit.
+// isLuhn reports whether the digits of a text pass the Luhn check. It ignores all
+// other characters. Numbers that exceed 64 bits never pass.
 func isLuhn(text string) bool {
 	var room [64]byte
 	digits := room[:0]

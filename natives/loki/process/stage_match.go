@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/internal/selector"
 )
 
-// MatchArguments of stage.match.
+// MatchArguments are the arguments of stage.match.
 type MatchArguments struct {
 	// LogQL's selector of streams, with line filters or without, such as
 	// `{app="api"} |= "error"`. It sees the labels and the line as the stages
@@ -35,12 +35,13 @@ const (
 	matchDrop = "drop"
 )
 
-// SetToDefault keeps lines.
+// SetToDefault sets the action to keep.
 func (a *MatchArguments) SetToDefault() {
 	*a = MatchArguments{Action: matchKeep, DropCounterReason: "match_stage"}
 }
 
-// Validate wants stages exactly where there is something for them to do.
+// Validate checks that there are stages if the action is keep, and no stages if
+// it is drop.
 func (a *MatchArguments) Validate() error {
 	var errs []error
 	switch {
@@ -56,7 +57,7 @@ func (a *MatchArguments) Validate() error {
 
 var _ component.Warner = (*MatchArguments)(nil)
 
-// Warnings names the argument that was written in vain.
+// Warnings names an argument that has no effect.
 func (a *MatchArguments) Warnings() []string {
 	if a.PipelineName != "" {
 		return []string{"pipeline_name has no effect"}
@@ -64,13 +65,13 @@ func (a *MatchArguments) Warnings() []string {
 	return nil
 }
 
-// matchStage runs stages on some of the rows, or drops these.
+// matchStage runs stages on the rows that match, or drops these rows.
 type matchStage struct {
 	sel    *selector.Selector
 	drop   bool
 	reason string
 
-	first, after *link // of the stages, and what comes after them
+	first, after *link // the nested stages, and the stages after the match
 }
 
 func (a *MatchArguments) compile(c *compiler) (stage, error) {
@@ -106,13 +107,13 @@ func (s *matchStage) run(ctx context.Context, p *pass) {
 	p.takeLabels()
 	s.first.runUntil(ctx, p, s.after)
 	p.rows = merge(all, p.rows, others, came)
-	// Lines that took different ways may be of one stream now.
+	// Rows that took different paths may now belong to the same stream.
 	if byTime := func(a, b int) int { return cmp.Compare(p.t[a], p.t[b]) }; !slices.IsSortedFunc(p.rows, byTime) {
 		slices.SortStableFunc(p.rows, byTime)
 	}
 }
 
-// matcherFor returns what reports whether a row is meant.
+// matcherFor returns a function that reports whether a row matches.
 func (s *matchStage) matcherFor(p *pass) func(row int) bool {
 	var last *batch.Stream
 	var is bool
@@ -131,12 +132,12 @@ func (s *matchStage) matcherFor(p *pass) func(row int) bool {
 	}
 }
 
-// merge puts the rows that came out of stages, in their order, between the
-// others: each where it was in all, and those that the stages added, which are
-// from came on, after the one before them.
+// merge inserts the rows in out, which the nested stages returned, between the
+// other rows. Each row takes its position in all. Rows that the stages added,
+// numbered from came, follow the row that precedes them in out.
 func merge(all, out, others []int, came int) []int {
 	place := func(row int) int { return row }
-	if !slices.IsSorted(all) { // a stage before added some
+	if !slices.IsSorted(all) { // an earlier stage added rows
 		places := make(map[int]int, len(all))
 		for i, r := range all {
 			places[r] = i

@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// MetricsArguments of stage.metrics.
+// MetricsArguments are the arguments of stage.metrics.
 type MetricsArguments struct {
 	// The metrics to create, each with the labels of the lines' streams.
 	Metrics []MetricArguments `alloy:"metric,enum,optional"`
 }
 
-// MetricArguments is one metric: the one field that is set.
+// MetricArguments is one metric. Exactly one of its fields is set.
 type MetricArguments struct {
 	// A value that only grows.
 	Counter *CounterArguments `alloy:"counter,block,optional"`
@@ -27,7 +27,7 @@ type MetricArguments struct {
 	Histogram *HistogramArguments `alloy:"histogram,block,optional"`
 }
 
-// MetricCommon is what metrics of all kinds have.
+// MetricCommon are the arguments that all kinds of metrics have.
 type MetricCommon struct {
 	// The name, after the prefix.
 	Name string `alloy:"name,attr"`
@@ -57,7 +57,7 @@ func (m *MetricCommon) source() string {
 	return m.Name
 }
 
-// check returns what is wrong with it.
+// check returns all errors in the arguments, joined.
 func (m *MetricCommon) check() error {
 	var errs []error
 	if m.MaxIdle < time.Second {
@@ -71,7 +71,7 @@ func (m *MetricCommon) check() error {
 
 const defaultIdle = 5 * time.Minute
 
-// CounterArguments of metric.counter.
+// CounterArguments are the arguments of metric.counter.
 type CounterArguments struct {
 	MetricCommon `alloy:",squash"`
 	// The effect of a line: inc adds one, add adds the value of source.
@@ -82,12 +82,12 @@ type CounterArguments struct {
 	CountEntryBytes bool `alloy:"count_entry_bytes,attr,optional"`
 }
 
-// SetToDefault lets series stay for five minutes.
+// SetToDefault keeps idle series for five minutes.
 func (a *CounterArguments) SetToDefault() {
 	*a = CounterArguments{MetricCommon: MetricCommon{MaxIdle: defaultIdle}}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *CounterArguments) Validate() error {
 	errs := []error{a.check()}
 	if a.Action != actionInc && a.Action != actionAdd {
@@ -102,7 +102,7 @@ func (a *CounterArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Warnings tells of a counter that counts nothing.
+// Warnings reports a counter that counts nothing.
 func (a *CounterArguments) Warnings() []string {
 	if a.MatchAll && a.Action == actionAdd && !a.CountEntryBytes {
 		return []string{"match_all counts nothing with action = \"add\" and without count_entry_bytes: write action = \"inc\" to count lines"}
@@ -110,7 +110,7 @@ func (a *CounterArguments) Warnings() []string {
 	return nil
 }
 
-// GaugeArguments of metric.gauge.
+// GaugeArguments are the arguments of metric.gauge.
 type GaugeArguments struct {
 	MetricCommon `alloy:",squash"`
 	// The effect of a line: set, add and sub use the value of source; inc and dec use
@@ -118,12 +118,12 @@ type GaugeArguments struct {
 	Action string `alloy:"action,attr"`
 }
 
-// SetToDefault lets series stay for five minutes.
+// SetToDefault keeps idle series for five minutes.
 func (a *GaugeArguments) SetToDefault() {
 	*a = GaugeArguments{MetricCommon: MetricCommon{MaxIdle: defaultIdle}}
 }
 
-// The actions.
+// Values of action.
 const (
 	actionInc = "inc"
 	actionDec = "dec"
@@ -132,7 +132,7 @@ const (
 	actionSub = "sub"
 )
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *GaugeArguments) Validate() error {
 	errs := []error{a.check()}
 	if !slices.Contains([]string{actionInc, actionDec, actionSet, actionAdd, actionSub}, a.Action) {
@@ -141,19 +141,19 @@ func (a *GaugeArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// HistogramArguments of metric.histogram.
+// HistogramArguments are the arguments of metric.histogram.
 type HistogramArguments struct {
 	MetricCommon `alloy:",squash"`
 	// The upper bounds of the ranges, ascending.
 	Buckets []float64 `alloy:"buckets,attr"`
 }
 
-// SetToDefault lets series stay for five minutes.
+// SetToDefault keeps idle series for five minutes.
 func (a *HistogramArguments) SetToDefault() {
 	*a = HistogramArguments{MetricCommon: MetricCommon{MaxIdle: defaultIdle}}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *HistogramArguments) Validate() error {
 	errs := []error{a.check()}
 	for i := 1; i < len(a.Buckets); i++ {
@@ -164,14 +164,14 @@ func (a *HistogramArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// metricsStage counts rows.
+// metricsStage updates metrics from rows.
 type metricsStage struct{ updates []update }
 
-// update is what rows do to one metric.
+// update is the change that a row makes to one metric.
 type update struct {
 	*customMetric
 	MetricCommon
-	slot   int // of the source, negative when all rows count
+	slot   int // of the source, negative if all rows count
 	action string
 	bytes  bool
 }
@@ -225,8 +225,8 @@ func (u *update) run(p *pass, now time.Time) {
 	}
 }
 
-// amount returns the number that a row stands for; ok is false when it does not
-// count.
+// amount returns the number by which a row changes the metric. ok is false if the
+// row does not count.
 func (u *update) amount(p *pass, row int) (n float64, ok bool) {
 	if u.slot < 0 {
 		return float64(len(p.line[row])), u.bytes || u.action == actionInc
@@ -246,12 +246,12 @@ func (u *update) amount(p *pass, row int) (n float64, ok bool) {
 	if n, ok = v.num(); ok {
 		return n, u.action != actionAdd || u.kind != counterKind || n >= 0
 	}
-	// A time such as 1.5s is in seconds.
+	// A duration such as 1.5s is converted to seconds.
 	d, err := time.ParseDuration(v.text)
 	return d.Seconds(), err == nil && (u.kind != counterKind || d >= 0)
 }
 
-// change expects mu to be held.
+// change changes a series by n. The caller holds mu of the metric.
 func (u *update) change(s *customSeries, n float64) {
 	switch {
 	case u.kind == histogramKind:

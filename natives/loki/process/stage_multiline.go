@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// MultilineArguments of stage.multiline.
+// MultilineArguments are the arguments of stage.multiline.
 type MultilineArguments struct {
 	// The regular expression that the first line of a block matches.
 	Expression string `alloy:"firstline,attr"`
@@ -22,12 +22,12 @@ type MultilineArguments struct {
 	TrimNewlines bool `alloy:"trim_newlines,attr,optional"`
 }
 
-// SetToDefault sets the bounds.
+// SetToDefault sets the limits.
 func (a *MultilineArguments) SetToDefault() {
 	*a = MultilineArguments{MaxLines: 128, MaxWaitTime: 3 * time.Second, TrimNewlines: true}
 }
 
-// Validate wants an expression and a time.
+// Validate checks that there is an expression and a positive time.
 func (a *MultilineArguments) Validate() error {
 	_, err := compileRegexp("firstline", a.Expression)
 	if a.MaxWaitTime <= 0 {
@@ -36,8 +36,8 @@ func (a *MultilineArguments) Validate() error {
 	return err
 }
 
-// multilineStage joins the lines of blocks. A block has the time, labels, values
-// and metadata of its first line.
+// multilineStage joins the lines of a block. The block has the time, labels,
+// values and metadata of its first line.
 type multilineStage struct {
 	*MultilineArguments
 	first  *regex.Regexp
@@ -70,7 +70,7 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 			continue
 		}
 		g := s.groups.groupOf(p, r, first)
-		if g == nil { // lines before the first block
+		if g == nil { // the line precedes the first block
 			rows = append(rows, r)
 			continue
 		}
@@ -79,7 +79,7 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 				rows = s.groups.completeGroup(p, g, rows)
 			}
 			g.first = p.entry(r)
-			g.first.line = "" // it is in text
+			g.first.line = "" // the line is in text
 			g.first.ownMemory()
 		}
 		line := p.line[r]

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// OutputArguments of stage.output.
+// OutputArguments are the arguments of stage.output.
 type OutputArguments struct {
 	// The extracted value that becomes the line; without it the line stays.
 	Source string `alloy:"source,attr"`
 }
 
-// Validate wants a source.
+// Validate checks that there is a source.
 func (a *OutputArguments) Validate() error {
 	if a.Source == "" {
 		return errors.New("source is empty: name the extracted value that becomes the line")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// PackArguments of stage.pack.
+// PackArguments are the arguments of stage.pack.
 type PackArguments struct {
 	// Extracted values and labels to pack with the line. Labels are removed.
 	Labels []string `alloy:"labels,attr"`
@@ -18,10 +18,10 @@ type PackArguments struct {
 	IngestTimestamp bool `alloy:"ingest_timestamp,attr,optional"`
 }
 
-// SetToDefault sets the time.
+// SetToDefault sets the time of the line.
 func (a *PackArguments) SetToDefault() { *a = PackArguments{IngestTimestamp: true} }
 
-// Validate refuses the name of the line.
+// Validate checks that no label has the name of the packed line.
 func (a *PackArguments) Validate() error {
 	if slices.Contains(a.Labels, packedLine) {
 		return errors.New("labels has _entry, which is the line")
@@ -29,10 +29,10 @@ func (a *PackArguments) Validate() error {
 	return nil
 }
 
-// packedLine is the member that has the line.
+// packedLine is the name of the member that contains the line.
 const packedLine = "_entry"
 
-// packStage makes a JSON object of a line and some values, which LogQL unpacks.
+// packStage packs a line and some values into a JSON object. LogQL can unpack it.
 type packStage struct {
 	names   []string // sorted
 	slots   []int
@@ -63,7 +63,7 @@ func (s *packStage) run(_ context.Context, p *pass) {
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
 	add := func(v string) {
-		_ = enc.Encode(v) // a Buffer takes all
+		_ = enc.Encode(v) // writing to a Buffer never fails
 		line.Truncate(line.Len() - 1)
 	}
 	for n, r := range p.rows {
@@ -88,7 +88,7 @@ func (s *packStage) run(_ context.Context, p *pass) {
 		p.setLine(r, line.String())
 		p.setStream(r, s.derived.derive(p.stream[r], p.values))
 		if s.ingest {
-			p.setTime(r, now+int64(n)) // in their order
+			p.setTime(r, now+int64(n)) // keeps their order
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// PatternArguments of stage.pattern.
+// PatternArguments are the arguments of stage.pattern.
 type PatternArguments struct {
 	// The pattern, as LogQL has it: text with names in angle brackets, which are
 	// extracted, such as <ip> - <user> <_>.
@@ -20,7 +20,7 @@ type PatternArguments struct {
 	LabelsFromGroups bool `alloy:"labels_from_groups,attr,optional"`
 }
 
-// Validate wants a pattern that names something.
+// Validate checks that there is a valid pattern with at least one name.
 func (a *PatternArguments) Validate() error {
 	_, err := parsePattern(a.Pattern)
 	if err != nil {
@@ -29,17 +29,18 @@ func (a *PatternArguments) Validate() error {
 	return errors.Join(err, notEmpty(a.Source))
 }
 
-// pattern is text with names between it: what comes before the first name, and
-// then names, each with the text that ends it, empty for the end of the line.
+// pattern is a compiled pattern: the text before the first name, and then the
+// names, each with the text that ends it. That text is empty at the end of the
+// line.
 //
 // Format: https://grafana.com/docs/loki/latest/query/log_queries/#pattern
 type pattern struct {
 	head  string
-	names []string // "_" for what is not extracted
+	names []string // "_" for parts that are not extracted
 	ends  []string
 }
 
-// parsePattern reads a pattern.
+// parsePattern compiles a pattern.
 func parsePattern(s string) (*pattern, error) {
 	switch {
 	case s == "":
@@ -50,7 +51,7 @@ func parsePattern(s string) (*pattern, error) {
 	p := &pattern{}
 	seen := map[string]bool{}
 	from := 0
-	literal := func(to int) { // of what stands before a name
+	literal := func(to int) { // the text before a name
 		if n := len(p.names); n > 0 {
 			p.ends[n-1] = s[from:to]
 		} else {
@@ -81,7 +82,7 @@ func parsePattern(s string) (*pattern, error) {
 	return p, nil
 }
 
-// patternName returns the name in angle brackets that s begins with.
+// patternName returns the name in angle brackets at the beginning of s.
 func patternName(s string) (string, bool) {
 	if s[0] != '<' {
 		return "", false
@@ -96,8 +97,8 @@ func patternName(s string) (string, bool) {
 	return name, !strings.ContainsFunc(name, func(r rune) bool { return !word(r) })
 }
 
-// find appends what stands at the names: when text is missing, the name before
-// it has all the rest, and those after it nothing.
+// find appends the text at each name. If a text that ends a name does not occur,
+// that name gets the whole rest, and the names after it get nothing.
 func (p *pattern) find(in string, parts []value) []value {
 	rest, ok := strings.CutPrefix(in, p.head)
 	if in == "" || !ok {
@@ -123,7 +124,7 @@ func (p *pattern) find(in string, parts []value) []value {
 	return parts
 }
 
-// patternStage extracts what stands at the names of a pattern.
+// patternStage extracts the parts that a pattern names.
 type patternStage struct {
 	*namedParts
 	pattern *pattern

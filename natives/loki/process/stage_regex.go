@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// RegexArguments of stage.regex.
+// RegexArguments are the arguments of stage.regex.
 type RegexArguments struct {
 	// The regular expression, in Go's syntax. Its named groups are extracted.
 	Expression string `alloy:"expression,attr"`
@@ -19,7 +19,7 @@ type RegexArguments struct {
 	LabelsFromGroups bool `alloy:"labels_from_groups,attr,optional"`
 }
 
-// Validate wants an expression that compiles.
+// Validate checks that the expression compiles.
 func (a *RegexArguments) Validate() error {
 	_, err := compileRegexp("expression", a.Expression)
 	return errors.Join(err, notEmpty(a.Source))
@@ -27,7 +27,7 @@ func (a *RegexArguments) Validate() error {
 
 var _ component.Warner = (*RegexArguments)(nil)
 
-// Warnings tells of an expression without named groups, which extracts nothing.
+// Warnings reports an expression without named groups, which extracts nothing.
 func (a *RegexArguments) Warnings() []string {
 	if re, err := compileRegexp("expression", a.Expression); err == nil && strings.Join(re.SubexpNames(), "") == "" {
 		return []string{"expression has no named group such as (?P<name>.*), so that nothing is extracted"}
@@ -35,11 +35,11 @@ func (a *RegexArguments) Warnings() []string {
 	return nil
 }
 
-// regexStage extracts what the groups of an expression match.
+// regexStage extracts the text that the named groups of an expression match.
 type regexStage struct {
 	*namedParts
 	re     *regex.Regexp
-	groups []int // those with names
+	groups []int // the groups with names
 }
 
 func (a *RegexArguments) compile(c *compiler) (stage, error) {
@@ -65,7 +65,7 @@ func (s *regexStage) run(ctx context.Context, p *pass) {
 			return nil, err
 		}
 		for _, g := range s.groups {
-			v := value{kind: text} // a group that took no part is empty
+			v := value{kind: text} // a group that did not participate in the match is empty
 			if from := at[2*g]; from >= 0 {
 				v.text = in[from:at[2*g+1]]
 			}

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// LabelDropArguments of stage.label_drop.
+// LabelDropArguments are the arguments of stage.label_drop.
 type LabelDropArguments struct {
 	// Labels to remove.
 	Values []string `alloy:"values,attr"`
 }
 
-// Validate wants at least one label.
+// Validate checks that there is at least one label.
 func (a *LabelDropArguments) Validate() error { return someNames(a.Values) }
 
 func someNames(values []string) error {
@@ -25,22 +25,22 @@ func someNames(values []string) error {
 	return nil
 }
 
-// LabelKeepArguments of stage.label_keep.
+// LabelKeepArguments are the arguments of stage.label_keep.
 type LabelKeepArguments struct {
 	// Labels to keep; all others are removed.
 	Values []string `alloy:"values,attr"`
 }
 
-// Validate wants at least one label.
+// Validate checks that there is at least one label.
 func (a *LabelKeepArguments) Validate() error { return someNames(a.Values) }
 
-// StaticLabelsArguments of stage.static_labels.
+// StaticLabelsArguments are the arguments of stage.static_labels.
 type StaticLabelsArguments struct {
 	// Labels to set; an empty value sets none.
 	Values map[string]*string `alloy:"values,attr"`
 }
 
-// Validate wants names of labels.
+// Validate checks that the names are valid label names.
 func (a *StaticLabelsArguments) Validate() error {
 	if len(a.Values) == 0 {
 		return errors.New("values is empty: name at least one label")
@@ -48,7 +48,7 @@ func (a *StaticLabelsArguments) Validate() error {
 	return labelNames("values", maps.Keys(a.Values))
 }
 
-// relabelStage changes labels by labels alone.
+// relabelStage changes labels without reading extracted values.
 type relabelStage struct{ derived *derivation }
 
 func (s *relabelStage) run(_ context.Context, p *pass) { s.derived.apply(p, nil) }

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// ReplaceArguments of stage.replace.
+// ReplaceArguments are the arguments of stage.replace.
 type ReplaceArguments struct {
 	// The regular expression whose groups are replaced, wherever it matches.
 	Expression string `alloy:"expression,attr"`
@@ -22,7 +22,7 @@ type ReplaceArguments struct {
 	Replace string `alloy:"replace,attr,optional"`
 }
 
-// Validate wants an expression and a template that compile.
+// Validate checks that the expression and the template compile.
 func (a *ReplaceArguments) Validate() error {
 	_, err := compileRegexp("expression", a.Expression)
 	_, terr := parseTemplate("replace", a.Replace)
@@ -31,7 +31,7 @@ func (a *ReplaceArguments) Validate() error {
 
 var _ component.Warner = (*ReplaceArguments)(nil)
 
-// Warnings tells of an expression without groups, which changes nothing.
+// Warnings reports an expression without groups, which changes nothing.
 func (a *ReplaceArguments) Warnings() []string {
 	if re, err := compileRegexp("expression", a.Expression); err == nil && re.NumSubexp() == 0 {
 		return []string{"expression has no group in parentheses, so that nothing is replaced"}
@@ -39,14 +39,14 @@ func (a *ReplaceArguments) Warnings() []string {
 	return nil
 }
 
-// replaceStage replaces groups.
+// replaceStage replaces the text that groups match.
 type replaceStage struct {
 	source int // negative for the line
 	re     *regex.Regexp
-	t      *template.Template // nil for plain text
+	t      *template.Template // nil if the replacement is plain text
 	plain  string
 	data   *templateData
-	names  []int // by group: the slot of its name, negative for none
+	names  []int // by group: the slot of its name, negative if it has none
 }
 
 func (a *ReplaceArguments) compile(c *compiler) (stage, error) {
@@ -76,7 +76,7 @@ func (a *ReplaceArguments) compile(c *compiler) (stage, error) {
 }
 
 func (s *replaceStage) run(_ context.Context, p *pass) {
-	data := *s.data // several Sources come at once
+	data := *s.data // run is called by several goroutines at once
 	data.to = nil
 	var made bounded
 	for _, r := range p.rows {
@@ -102,13 +102,14 @@ func (s *replaceStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// replace changes what in has at the groups of matches, one after the other;
-// groups in others stay with them. After an error all stays.
+// replace replaces the groups of all matches in a text, one after the other. A
+// group inside another group is not replaced by itself. If there is an error, the
+// text stays unchanged.
 func (s *replaceStage) replace(p *pass, row int, in string, g regex.Guard, with func(group string) (string, error)) error {
 	var out strings.Builder
 	end := 0
 	var first []int
-	var became map[string]string // by group, for the names
+	var became map[string]string // the replacements of named groups
 	err := s.re.Each(in, -1, g, func(at []int) error {
 		if first == nil {
 			first = at

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// SamplingArguments of stage.sampling.
+// SamplingArguments are the arguments of stage.sampling.
 type SamplingArguments struct {
 	// The part of all lines that stays, between 0 and 1.
 	Rate float64 `alloy:"rate,attr"`
@@ -17,7 +17,7 @@ type SamplingArguments struct {
 // SetToDefault sets the reason.
 func (a *SamplingArguments) SetToDefault() { *a = SamplingArguments{DropReason: "sampling_stage"} }
 
-// Validate wants a part of one.
+// Validate checks that the rate is between 0 and 1.
 func (a *SamplingArguments) Validate() error {
 	if !(a.Rate >= 0 && a.Rate <= 1) {
 		return fmt.Errorf("rate is %v, must be between 0 and 1", a.Rate)
@@ -25,7 +25,7 @@ func (a *SamplingArguments) Validate() error {
 	return nil
 }
 
-// samplingStage leaves a part of the rows, by chance.
+// samplingStage keeps a random sample of the rows.
 type samplingStage struct{ SamplingArguments }
 
 func (a *SamplingArguments) compile(*compiler) (stage, error) {

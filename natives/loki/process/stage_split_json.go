@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// SplitJSONArguments of stage.split_json.
+// SplitJSONArguments are the arguments of stage.split_json.
 type SplitJSONArguments struct {
 	// The extracted value to read instead of the line.
 	Source *string `alloy:"source,attr,optional"`
 }
 
-// Validate refuses an empty source.
+// Validate checks that the source is not empty.
 func (a *SplitJSONArguments) Validate() error { return notEmpty(a.Source) }
 
-// splitJSONStage makes a line of each element of a JSON list; lines that are none
-// stay.
+// splitJSONStage creates a line from each element of a JSON list. Lines that are
+// not a JSON list stay unchanged.
 type splitJSONStage struct{ source int }
 
 func (a *SplitJSONArguments) compile(c *compiler) (stage, error) {
@@ -27,7 +27,7 @@ func (a *SplitJSONArguments) compile(c *compiler) (stage, error) {
 }
 
 func (s *splitJSONStage) run(_ context.Context, p *pass) {
-	var rows []int // nil while all lines stay
+	var rows []int // nil while all lines stay unchanged
 	for i, r := range p.rows {
 		elems, ok := s.split(p, r)
 		if !ok {

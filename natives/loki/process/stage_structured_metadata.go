@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// StructuredMetadataArguments of stage.structured_metadata.
+// StructuredMetadataArguments are the arguments of stage.structured_metadata.
 type StructuredMetadataArguments struct {
 	// Metadata to set, by name: the extracted value or label that it comes from;
 	// an empty one is the name itself. A label is removed.
@@ -22,7 +22,7 @@ type StructuredMetadataArguments struct {
 	Regex string `alloy:"regex,attr,optional"`
 }
 
-// Validate wants names or an expression.
+// Validate checks that there are names or an expression.
 func (a *StructuredMetadataArguments) Validate() error {
 	if len(a.Values) == 0 && a.Regex == "" {
 		return errors.New("there is nothing to set: set values, regex or both")
@@ -30,11 +30,11 @@ func (a *StructuredMetadataArguments) Validate() error {
 	return errors.Join(labelNames("values", maps.Keys(a.Values)), optionalRegexp("regex", a.Regex))
 }
 
-// metadataStage makes metadata of values and labels.
+// metadataStage sets metadata from extracted values and labels.
 type metadataStage struct {
 	names, sources []string
 	slots          []int
-	re             *regexp.Regexp // nil: none
+	re             *regexp.Regexp // nil without an expression
 	unlabel        *derivation    // removes the labels that became metadata
 }
 
@@ -91,30 +91,31 @@ func (s *metadataStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// metadata makes the metadata of rows. Rows that have the same after each other
-// share it.
+// metadata builds the metadata of rows. Consecutive rows with equal metadata
+// share a slice.
 type metadata struct {
 	labels  []batch.Label
 	changed bool
 	last    []batch.Label
 }
 
-// begin starts from what a row has.
+// begin starts with the metadata of a row.
 func (m *metadata) begin(from []batch.Label) {
 	m.labels, m.changed = append(m.labels[:0], from...), false
 }
 
-// add sets a name to a value, if that is text.
+// add sets a name to a value if the value is text.
 func (m *metadata) add(name string, v value) {
 	s, ok := v.str()
 	if !ok || !utf8.ValidString(s) {
 		return
 	}
 	m.changed = true
-	m.labels = append(m.labels, batch.Label{Name: name, Value: s}) // finish brings them in order
+	m.labels = append(m.labels, batch.Label{Name: name, Value: s}) // finish sorts them
 }
 
-// finish returns what the row has now, which is not written to any more.
+// finish returns the metadata of the row. The slice must not be written to
+// afterwards.
 func (m *metadata) finish() []batch.Label {
 	m.labels = push.SortMeta(m.labels)
 	if m.last == nil || !slices.Equal(m.last, m.labels) {
@@ -123,13 +124,14 @@ func (m *metadata) finish() []batch.Label {
 	return m.last
 }
 
-// StructuredMetadataDropArguments of stage.structured_metadata_drop.
+// StructuredMetadataDropArguments are the arguments of
+// stage.structured_metadata_drop.
 type StructuredMetadataDropArguments struct {
 	// Names of the metadata to remove.
 	Values []string `alloy:"values,attr"`
 }
 
-// Validate wants at least one name.
+// Validate checks that there is at least one name.
 func (a *StructuredMetadataDropArguments) Validate() error { return someNames(a.Values) }
 
 type metadataDropStage struct{ names []string }

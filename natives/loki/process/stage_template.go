@@ -6,7 +6,7 @@ import (
 	"text/template"
 )
 
-// TemplateArguments of stage.template.
+// TemplateArguments are the arguments of stage.template.
 type TemplateArguments struct {
 	// The extracted value to set; a template that gives nothing removes it.
 	Source string `alloy:"source,attr"`
@@ -16,7 +16,7 @@ type TemplateArguments struct {
 	Template string `alloy:"template,attr"`
 }
 
-// Validate wants a source and a template that can be parsed.
+// Validate checks that there is a source and that the template can be parsed.
 func (a *TemplateArguments) Validate() error {
 	var errs []error
 	if a.Source == "" {
@@ -45,13 +45,13 @@ func (a *TemplateArguments) compile(c *compiler) (stage, error) {
 	return &templateStage{slot: slot, t: t, data: newTemplateData(c, t)}, nil
 }
 
-// idleStage does what nobody asks for.
+// idleStage replaces a stage whose result no later stage reads. It does nothing.
 type idleStage struct{}
 
 func (idleStage) run(context.Context, *pass) {}
 
 func (s *templateStage) run(_ context.Context, p *pass) {
-	data := *s.data // several Sources come at once
+	data := *s.data // run is called by several goroutines at once
 	data.to = nil
 	var b bounded
 	for _, r := range p.rows {
@@ -66,7 +66,7 @@ func (s *templateStage) run(_ context.Context, p *pass) {
 			if !errors.Is(err, errValue) {
 				p.tooSlow(r)
 			}
-			continue // a value that it cannot work with: it stays
+			continue // the template cannot process the value, which stays unchanged
 		}
 		v := value{text, made}
 		if v.text == "" {

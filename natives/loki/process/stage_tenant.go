@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TenantArguments of stage.tenant.
+// TenantArguments are the arguments of stage.tenant.
 type TenantArguments struct {
 	// The label that has the tenant.
 	Label string `alloy:"label,attr,optional"`
@@ -17,7 +17,7 @@ type TenantArguments struct {
 	Value string `alloy:"value,attr,optional"`
 }
 
-// Validate wants exactly one of the three.
+// Validate checks that exactly one of the three arguments is set.
 func (a *TenantArguments) Validate() error {
 	n := 0
 	for _, s := range []string{a.Label, a.Source, a.Value} {
@@ -31,13 +31,13 @@ func (a *TenantArguments) Validate() error {
 	return nil
 }
 
-// tenantLabel is the label by which loki.write knows the tenant of a stream. It
+// tenantLabel is the label from which loki.write takes the tenant of a stream. It
 // is not sent.
 const tenantLabel = "__tenant_id__"
 
-// tenantStage sets the tenant; a line that has none stays with the one it has.
+// tenantStage sets the tenant. A line without a value keeps its tenant.
 type tenantStage struct {
-	slots   []int // one for a source
+	slots   []int // one slot if there is a source
 	derived *derivation
 }
 

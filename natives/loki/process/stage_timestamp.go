@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // locations are known on machines that have none
+	_ "time/tzdata" // time zones for machines that have none installed
 
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 )
 
-// TimestampArguments of stage.timestamp.
+// TimestampArguments are the arguments of stage.timestamp.
 type TimestampArguments struct {
 	// The extracted value that is the time.
 	Source string `alloy:"source,attr"`
@@ -37,19 +37,20 @@ type TimestampArguments struct {
 	ActionOnDuplicateTimestamp string `alloy:"action_on_duplicate_timestamp,attr,optional"`
 }
 
-// SetToDefault fudges.
+// SetToDefault sets both actions to fudge.
 func (a *TimestampArguments) SetToDefault() {
 	*a = TimestampArguments{ActionOnFailure: actionFudge, ActionOnDuplicateTimestamp: actionFudge}
 }
 
-// What can be done with times that are missing or there twice.
+// Values of action_on_failure and action_on_duplicate_timestamp.
 const (
 	actionFudge = "fudge"
 	actionSkip  = "skip"
 	actionKeep  = "keep"
 )
 
-// Validate wants a source, a format and a location that exists.
+// Validate checks that there are a source and a format, and that the location
+// exists.
 func (a *TimestampArguments) Validate() error {
 	var errs []error
 	if a.Source == "" {
@@ -76,7 +77,7 @@ func (a *TimestampArguments) Validate() error {
 
 var _ component.Warner = (*TimestampArguments)(nil)
 
-// Warnings names formats that no time is written in.
+// Warnings names formats that contain no date or time.
 func (a *TimestampArguments) Warnings() (ws []string) {
 	for i, f := range append([]string{a.Format}, a.FallbackFormats...) {
 		attr := "format"
@@ -94,13 +95,13 @@ func (a *TimestampArguments) Warnings() (ws []string) {
 	return ws
 }
 
-// Two times that no part of which is the same.
+// Two times that have no part in common.
 var (
 	oneTime = time.Date(2001, time.February, 3, 4, 5, 6, 123456789, time.UTC)
 	another = time.Date(2012, time.November, 22, 17, 18, 19, 987654321, time.FixedZone("X", 3600))
 )
 
-// location returns nil for none.
+// location returns nil if no location is set.
 func (a *TimestampArguments) location() (*time.Location, error) {
 	if a.Location == nil {
 		return nil, nil
@@ -112,8 +113,8 @@ func (a *TimestampArguments) location() (*time.Location, error) {
 type timestampStage struct {
 	slot        int
 	parse       []func(string) (int64, bool)
-	onFailure   bool // fudge
-	onDuplicate bool // fudge
+	onFailure   bool // true for fudge
+	onDuplicate bool // true for fudge
 	last        *lastTimes
 }
 
@@ -171,18 +172,20 @@ func (s *timestampStage) time(v value) (ns int64, ok bool) {
 	return 0, false
 }
 
-// lastTimes are the times that streams of Sources had last. They are as many as
-// fit; streams that send are among them.
+// lastTimes are the last times of the streams of each Source, for as many streams
+// as fit. Streams that are sending are always among them.
 type lastTimes struct {
 	mu     sync.Mutex
 	recent map[groupKey]lastTime
 	older  map[groupKey]lastTime
 }
 
-// lastTime is what a line said, and what it was given.
+// lastTime is the time that a line contained and the time that the line was
+// given.
 type lastTime struct{ parsed, given int64 }
 
-// maxLastTimes is how many recent ones there are at most, and as many older.
+// maxLastTimes is the maximum number of recent streams; as many older ones are
+// kept.
 const maxLastTimes = 10_000
 
 func (l *lastTimes) lastTimeOf(k groupKey) (lastTime, bool) {
@@ -203,7 +206,7 @@ func (l *lastTimes) put(k groupKey, t lastTime) {
 	l.recent[k] = t
 }
 
-// timeParser returns what reads times in a format as Unix ns.
+// timeParser returns a function that parses times of a format as Unix ns.
 func timeParser(format string, loc *time.Location, c clock.Clock) func(string) (int64, bool) {
 	unix := func(unit time.Duration) func(string) (int64, bool) {
 		return func(s string) (int64, bool) {
@@ -225,7 +228,7 @@ func timeParser(format string, loc *time.Location, c clock.Clock) func(string) (
 	if !named {
 		layout = format
 	}
-	hasYear := named || strings.Contains(layout, "06") // 2006 has it too
+	hasYear := named || strings.Contains(layout, "06") // "2006" contains it too
 	return func(s string) (int64, bool) {
 		var t time.Time
 		var err error
@@ -247,10 +250,10 @@ func timeParser(format string, loc *time.Location, c clock.Clock) func(string) (
 	}
 }
 
-// The times that Unix ns can hold.
+// The range of times in Unix ns.
 var firstTime, lastTimeOf = time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
 
-// layouts are formats that have a name.
+// layouts are the layouts of formats with a name.
 var layouts = map[string]string{
 	"ANSIC": time.ANSIC, "UnixDate": time.UnixDate, "RubyDate": time.RubyDate, "RFC822": time.RFC822, "RFC822Z": time.RFC822Z, "RFC850": time.RFC850,
 	"RFC1123": time.RFC1123, "RFC1123Z": time.RFC1123Z, "RFC3339": time.RFC3339, "RFC3339Nano": time.RFC3339Nano,
@@ -258,7 +261,7 @@ var layouts = map[string]string{
 
 func inRange(n, unit int64) bool { return n <= math.MaxInt64/unit && n >= math.MinInt64/unit }
 
-// parseUnix reads seconds, maybe with a fraction.
+// parseUnix parses seconds, with an optional fraction.
 func parseUnix(s string) (int64, bool) {
 	whole, frac, fraction := strings.Cut(s, ".")
 	sec, err := strconv.ParseInt(whole, 10, 64)
@@ -275,8 +278,8 @@ func parseUnix(s string) (int64, bool) {
 	return sec*int64(time.Second) + int64(float64(n)*math.Pow(10, float64(9-len(frac)))), true
 }
 
-// nearestYear gives a time the year of now, or at the turn of the year the one
-// before or after.
+// nearestYear sets the year of a time to the current year, or to an adjacent year
+// around the turn of the year.
 func nearestYear(t, now time.Time) time.Time {
 	year := now.Year()
 	switch {

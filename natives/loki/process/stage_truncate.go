@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// TruncateArguments of stage.truncate.
+// TruncateArguments are the arguments of stage.truncate.
 type TruncateArguments struct {
 	// Rules for the values to truncate.
 	Rules []*TruncateRule `alloy:"rule,block"`
@@ -30,7 +30,7 @@ type TruncateRule struct {
 	SourceType string `alloy:"source_type,attr,optional"`
 }
 
-// Fields of a line that are cut.
+// Values of source_type.
 const (
 	fieldLine      = "line"
 	fieldLabel     = "label"
@@ -38,10 +38,10 @@ const (
 	fieldExtracted = "extracted"
 )
 
-// SetToDefault cuts lines.
+// SetToDefault truncates the line.
 func (r *TruncateRule) SetToDefault() { *r = TruncateRule{SourceType: fieldLine} }
 
-// Validate returns all that is wrong with the rule, joined.
+// Validate returns all errors in the rule, joined.
 func (r *TruncateRule) Validate() error {
 	var errs []error
 	if r.Limit <= 0 {
@@ -61,7 +61,7 @@ func (r *TruncateRule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate wants a rule.
+// Validate checks that there is a rule.
 func (a *TruncateArguments) Validate() error {
 	if len(a.Rules) == 0 {
 		return errors.New("there is no rule: write at least one")
@@ -69,16 +69,16 @@ func (a *TruncateArguments) Validate() error {
 	return nil
 }
 
-// truncateStage cuts what is too long, at the beginning of a character.
+// truncateStage truncates fields that are too long, at a character boundary.
 type truncateStage struct {
 	rules []truncateRule
-	mark  int // the slot of truncated, negative if nobody reads it
+	mark  int // the slot of truncated, negative if no stage reads it
 }
 
 type truncateRule struct {
 	*TruncateRule
-	derived *derivation // of labels
-	slots   []int       // of extracted values
+	derived *derivation // for labels
+	slots   []int       // for extracted values
 }
 
 func (a *TruncateArguments) compile(c *compiler) (stage, error) {
@@ -95,7 +95,7 @@ func (a *TruncateArguments) compile(c *compiler) (stage, error) {
 				}
 			})
 		case fieldExtracted:
-			// A value that nobody reads afterwards need not be cut.
+			// Values that no later stage reads need not be truncated.
 			for name, slot := range c.slots {
 				if r.appliesTo(name) {
 					t.slots = append(t.slots, slot)
@@ -108,12 +108,13 @@ func (a *TruncateArguments) compile(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// appliesTo reports whether the rule is about a name.
+// appliesTo reports whether the rule applies to a name.
 func (r *TruncateRule) appliesTo(name string) bool {
 	return len(r.Sources) == 0 || slices.Contains(r.Sources, name)
 }
 
-// keptLength is how much of what is cut stays.
+// keptLength is the number of bytes of a truncated text that remain in front of
+// the suffix.
 func (r *TruncateRule) keptLength() int { return int(r.Limit) - len(r.Suffix) }
 
 func (r *TruncateRule) tooLong(s string) bool { return len(s) > r.keptLength() }
@@ -142,7 +143,7 @@ func (s *truncateStage) run(_ context.Context, p *pass) {
 	}
 }
 
-// marked adds a field to the extracted value that says what was cut.
+// marked adds a field to the extracted value that lists the truncated fields.
 func (s *truncateStage) marked(p *pass, row int, field string) {
 	if s.mark < 0 {
 		return
@@ -155,7 +156,8 @@ func (s *truncateStage) marked(p *pass, row int, field string) {
 	p.set(s.mark, row, value{text, strings.Join(slices.Compact(fields), ",")})
 }
 
-// apply cuts what the rule is about and returns in how many places.
+// apply truncates the fields of a row to which the rule applies and returns their
+// number.
 func (t *truncateRule) apply(p *pass, row int) (n int) {
 	switch t.SourceType {
 	case fieldLabel:
@@ -181,7 +183,7 @@ func (t *truncateRule) apply(p *pass, row int) (n int) {
 	return n
 }
 
-// cutExtra cuts values that have no slot.
+// cutExtra truncates values that have no slot.
 func (t *truncateRule) cutExtra(p *pass, row int) (n int) {
 	for name, v := range p.extra[row] {
 		if t.appliesTo(name) && v.kind == text && t.tooLong(v.text) {

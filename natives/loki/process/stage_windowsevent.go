@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// WindowsEventArguments of stage.windowsevent.
+// WindowsEventArguments are the arguments of stage.windowsevent.
 type WindowsEventArguments struct {
 	MessageArguments `alloy:",squash"`
 }
 
-// windowsEventStage reads messages of Windows events: a description, and
-// sections after empty lines, which may have a title that goes before the names
-// in them.
+// windowsEventStage reads messages of Windows events. They consist of a
+// description and sections, separated by empty lines. The title of a section, if
+// any, is a prefix of the names in the section.
 type windowsEventStage struct{ *named }
 
 func (a *WindowsEventArguments) compile(c *compiler) (stage, error) {
 	return windowsEventStage{c.named(a.MessageArguments)}, nil
 }
 
-// What is removed from names and from values.
+// Text that is removed from names and from values.
 var (
 	inNames  = strings.NewReplacer("\t", "", "\r", "", "\n", "", " ", "")
 	inValues = strings.NewReplacer("\t", "", "\r", "", "\n", "")
@@ -48,7 +48,7 @@ func (s windowsEventStage) put(p *pass, row int, name, v string) {
 	s.set(p, row, inNames.Replace(name), strings.TrimSpace(inValues.Replace(v)))
 }
 
-// section reads the lines of a section.
+// section extracts the values from the lines of a section.
 func (s windowsEventStage) section(p *pass, row int, lines []string) {
 	title := ""
 	for i := 0; i < len(lines); {
@@ -63,7 +63,7 @@ func (s windowsEventStage) section(p *pass, row int, lines []string) {
 			}
 			continue
 		}
-		// What follows without a name belongs to the value.
+		// Lines without a name continue the value.
 		for i < len(lines) && lines[i] != "" && !strings.Contains(lines[i], ":") {
 			v += "," + lines[i]
 			i++

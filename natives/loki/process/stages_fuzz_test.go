@@ -22,7 +22,8 @@ func FuzzCRI(f *testing.F) {
 	})
 }
 
-// FuzzLuhn compares with a formula that begins at each digit of what is left.
+// FuzzLuhn compares the result with a formula that starts at each remaining
+// digit.
 func FuzzLuhn(f *testing.F) {
 	for _, s := range []string{"", "79927398713", "4032 0325 1354 8443", "x18y", "1-8", "000", "99999999999999999999"} {
 		f.Add(s, " -")

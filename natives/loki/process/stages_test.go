@@ -35,8 +35,7 @@ loki_process_truncated_fields_total{component_id="loki.process.default",field="l
 `, "loki_process_truncated_fields_total")
 }
 
-// TestCRIAck: a source moves past a part when the line that it is in was
-// sent.
+// TestCRIAck: the source moves past a part when the complete line was sent.
 func TestCRIAck(t *testing.T) {
 	n := builtLab(t, "stage.cri { }")
 	done := 0
@@ -64,7 +63,7 @@ func TestCRIAck(t *testing.T) {
 	n.wantLines("other one two")
 }
 
-// TestCRITooMany: when too many streams wait, all but the last leave.
+// TestCRITooMany: if too many streams wait, all except the last leave.
 func TestCRITooMany(t *testing.T) {
 	n := newHarness(t)
 	n.reload("stage.cri {\nmax_partial_lines = 2\n}")
@@ -176,8 +175,8 @@ loki_process_custom_took_seconds_count{app="b",ID,exported_component_id="x"} 1
 `, "ID", id), "my_bytes_total", "loki_process_custom_errors_total", "loki_process_custom_sum_total", "loki_process_custom_n", "loki_process_custom_back", "loki_process_custom_took_seconds")
 }
 
-// TestMetricsReload: a metric counts on while some stage defines it in the same
-// way, in the next component too, and is gone when none does.
+// TestMetricsReload: a metric keeps its value while a stage defines it in the
+// same way, also in the next component. It disappears when no stage defines it.
 func TestMetricsReload(t *testing.T) {
 	counter := func(name, more string) string {
 		return "stage.metrics {\nmetric.counter {\nname = \"" + name + "\"\nmatch_all = true\naction = \"inc\"\n" + more + "\n}\n}\n"
@@ -197,7 +196,7 @@ func TestMetricsReload(t *testing.T) {
 	n.send("{} x\n")
 	want("a", 2)
 	want("b", 1)
-	n.rebuild(counter("a", "") + counter("a", "")) // one metric, which counts twice
+	n.rebuild(counter("a", "") + counter("a", "")) // one metric that counts each line twice
 	n.send("{} x\n")
 	want("a", 4)
 	want("b", 0)
@@ -209,7 +208,8 @@ func TestMetricsReload(t *testing.T) {
 	want("a", 0)
 }
 
-// TestMetricsIdle: series that do not change for long are gone, and begin anew.
+// TestMetricsIdle: series that do not change for a long time disappear and start
+// again at 0.
 func TestMetricsIdle(t *testing.T) {
 	n := builtLab(t, "stage.metrics {\nmetric.counter {\nname = \"a\"\nmatch_all = true\naction = \"inc\"\nmax_idle_duration = \"10s\"\n}\n}")
 	series := func(want string) {
@@ -233,7 +233,7 @@ func TestMetricsIdle(t *testing.T) {
 	series("")
 }
 
-// TestMetricsBounded: labels that lines make cannot fill the memory.
+// TestMetricsBounded: labels that come from lines do not exhaust the memory.
 func TestMetricsBounded(t *testing.T) {
 	n := builtLab(t, "stage.metrics {\nmetric.counter {\nname = \"a\"\nmatch_all = true\naction = \"inc\"\n}\n}")
 	var many strings.Builder

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// BenchmarkOneStage is the price of stages that need no others, by line of 200
-// bytes.
+// BenchmarkOneStage measures the cost of stages that do not depend on other
+// stages, per line of 200 bytes.
 func BenchmarkOneStage(b *testing.B) {
 	plain := benchLines(b, false)
 	with := func(format string) *batch.Logs {

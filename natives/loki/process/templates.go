@@ -14,12 +14,12 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// noFunctions are those of sprig that templates do not have: they read what is
-// not the line.
+// noFunctions are the functions of sprig that templates cannot use, because they
+// read more than the line.
 var noFunctions = []string{"env", "expandenv", "getHostByName"}
 
-// templateFunctions returns what templates may call: sprig's and Promtail's, whose
-// names begin with capitals.
+// templateFunctions returns the functions that templates can call: those of
+// sprig, and those of Promtail, whose names begin with capitals.
 var templateFunctions = sync.OnceValue(func() template.FuncMap {
 	fs := sprig.TxtFuncMap()
 	for _, f := range noFunctions {
@@ -66,8 +66,8 @@ func parseTemplate(attr, src string) (*template.Template, error) {
 	return nil, fmt.Errorf("cannot parse %w", err)
 }
 
-// templateData is what a template of one stage is given: the extracted values
-// that it names, or all.
+// templateData is the data for the templates of one stage: the extracted values
+// that they name, or all of them.
 type templateData struct {
 	names []string
 	slots []int
@@ -75,7 +75,8 @@ type templateData struct {
 	to    map[string]any
 }
 
-// newTemplateData reads what t asks for but Value and Entry, which stages add.
+// newTemplateData declares the values that t reads, except Value and Entry, which
+// the stages add.
 func newTemplateData(c *compiler, t *template.Template) *templateData {
 	d := &templateData{}
 	names := map[string]bool{}
@@ -96,7 +97,7 @@ func newTemplateData(c *compiler, t *template.Template) *templateData {
 	return d
 }
 
-// fill returns what the template gets for a row, until the next call.
+// fill returns the data for a row. It is valid until the next call.
 func (d *templateData) fill(p *pass, row int) map[string]any {
 	if d.to == nil {
 		d.to = map[string]any{}
@@ -118,8 +119,9 @@ func (d *templateData) fill(p *pass, row int) map[string]any {
 	return d.to
 }
 
-// asksForAll adds the names of the fields that a template reads, and reports
-// whether it does something with all of them, as {{ . }} and {{ index . "a-b" }}.
+// asksForAll adds the names of the fields that a template reads to names. It
+// reports whether the template reads all of them, as {{ . }} and {{ index . "a-b"
+// }} do.
 func asksForAll(n parse.Node, names map[string]bool) bool {
 	all := false
 	var walk func(n parse.Node)

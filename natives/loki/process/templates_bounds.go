@@ -15,34 +15,37 @@ import (
 )
 
 const (
-	// maxMade is how long what a stage makes of a line may be, in bytes.
+	// maxMade is the maximum size of the text that a stage creates from a line,
+	// in bytes.
 	maxMade = 16 << 20
-	// maxItems is how many items a function of templates makes, or goes over.
+	// maxItems is the maximum number of items that a template function creates or
+	// iterates over.
 	maxItems = 100_000
-	// expressionBytes is what the expressions take that templates are remembered
-	// for.
+	// expressionBytes is the maximum size of the cache of expressions that
+	// templates use.
 	expressionBytes = 16 << 20
-	// writesPerCheck is how often a template writes between looks at the clock.
+	// writesPerCheck is the number of writes of a template between two checks of
+	// the clock.
 	writesPerCheck = 256
 )
 
 var (
 	errTooLong = fmt.Errorf("the result is longer than %d bytes", maxMade)
 	errTooMany = fmt.Errorf("more than %d items", maxItems)
-	// errValue is that a template cannot work with a value.
+	// errValue means that a template cannot process a value.
 	errValue = errors.New("the template failed")
 )
 
-// bounded is what a template writes to: the text of one row, which may become
-// maxMade long and take as long as its guard allows.
+// bounded is the writer for the result of a template. It limits the text of one
+// row to maxMade bytes and the time to that of its guard.
 type bounded struct {
 	guard regex.Guard
 	text  strings.Builder
 	n     int   // writes
-	err   error // why it is over
+	err   error // why the limit was exceeded
 }
 
-// Write makes bounded an io.Writer.
+// Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.n++; b.n%writesPerCheck == 0 && b.err == nil {
 		b.err = b.guard.Check()
@@ -56,8 +59,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// execute returns what a template makes. The error is errValue, or that it made
-// too much.
+// execute returns the result of a template. The error is errValue or says which
+// limit the template exceeded.
 func (b *bounded) execute(t *template.Template, data map[string]any) (string, error) {
 	b.text.Reset()
 	b.err = nil
@@ -79,8 +82,8 @@ func (b *bounded) execute(t *template.Template, data map[string]any) (string, er
 	return b.text.String(), nil
 }
 
-// checkLoops makes every round of a loop write something, if only an empty text,
-// so that bounded sees it.
+// checkLoops adds an empty text to the body of each loop, so that bounded is
+// called in every iteration.
 func checkLoops(n parse.Node) {
 	list := func(l *parse.ListNode) {
 		if l != nil {
@@ -106,11 +109,11 @@ func checkLoops(n parse.Node) {
 	}
 }
 
-// expressions are those that templates used.
+// expressions is the cache of the expressions that templates have used.
 var expressions = regex.NewCache(expressionBytes)
 
-// boundedFunctions are functions of sprig's and Promtail's that could take time or
-// memory without end, by a number or an expression that comes from the line.
+// boundedFunctions replace functions of sprig and Promtail that could take
+// unlimited time or memory if a number or an expression comes from the line.
 func boundedFunctions() template.FuncMap {
 	guard := func() regex.Guard { return regex.NewMeter(context.Background()).Guard() }
 	find := func(expr, s string, n int) (all [][]int, re *regex.Regexp, err error) {
@@ -176,7 +179,7 @@ func boundedFunctions() template.FuncMap {
 		}
 		var out []string
 		begin, end := 0, 0
-		for _, m := range all { // as Split of regexp does
+		for _, m := range all { // like Split of regexp
 			if n > 0 && len(out) == n-1 {
 				break
 			}
@@ -196,7 +199,8 @@ func boundedFunctions() template.FuncMap {
 		"regexMatch": match, "mustRegexMatch": match, "regexFind": first, "mustRegexFind": first,
 		"regexFindAll": findAll, "mustRegexFindAll": findAll, "regexSplit": split, "mustRegexSplit": split,
 	}
-	// made is what a text may become that a function makes n × size bytes of.
+	// made returns an error if a function would create a text of n × size bytes
+	// that is too long.
 	made := func(n, size int) error {
 		if n > 0 && size > maxMade/n {
 			return errTooLong
@@ -250,7 +254,7 @@ func boundedFunctions() template.FuncMap {
 			return all["until"].(func(int) []int)(n), nil
 		},
 		"untilStep": func(start, stop, step int) ([]int, error) {
-			if step != 0 { // sprig makes none of no steps
+			if step != 0 { // sprig creates no items if the step is 0
 				if err := count(start, stop, step); err != nil {
 					return nil, err
 				}
@@ -293,7 +297,8 @@ func boundedFunctions() template.FuncMap {
 	return fs
 }
 
-// limited makes the error of a text that takes too long one of the limit.
+// limited replaces the error of a text that takes too long by the error of the
+// limit.
 func limited(re *regex.Regexp, s string, err error) error {
 	if err == nil || errors.Is(err, errTooMany) {
 		return err

@@ -10,34 +10,34 @@ import (
 	"github.com/weir-run/weir/engine/scan"
 )
 
-// kind is what an extracted value is.
+// kind is the type of an extracted value.
 type kind uint8
 
 const (
-	unset  kind = iota // no stage extracted it: the label of that name counts
-	gone               // a stage removed it
-	null               // it is there, and is no text
-	text               // as it was found
+	unset  kind = iota // not extracted: the label of that name is used
+	gone               // removed by a stage
+	null               // extracted, but not text
+	text               // unchanged text
 	number             // in decimal
 	truth              // true or false
 )
 
-// value is an extracted value. Its text may be a part of a batch's memory.
+// value is an extracted value. Its text may refer to the memory of a batch.
 type value struct {
 	kind kind
 	text string
 }
 
-// plain is a value that is text.
+// plain returns a text value.
 func plain(s string) value { return value{text, s} }
 
-// exists reports whether the value is one of the extracted, though it may be null.
+// exists reports whether the value was extracted. It may be null.
 func (v value) exists() bool { return v.kind > gone }
 
-// str returns the value as text; ok is false when it is null or not there.
+// str returns the value as text. ok is false if it is null or does not exist.
 func (v value) str() (s string, ok bool) { return v.text, v.kind > null }
 
-// num returns the value as a number; ok is false if it is none.
+// num returns the value as a number. ok is false if it is not a number.
 func (v value) num() (f float64, ok bool) {
 	switch v.kind {
 	case text, number:
@@ -52,8 +52,8 @@ func (v value) num() (f float64, ok bool) {
 	return 0, false
 }
 
-// fromJSON is what a value of JSON is among the extracted: what is not there is
-// null. Integers stay as they were written, other numbers lose their exponent;
+// fromJSON returns the extracted value for a JSON value. A missing value is null.
+// Integers keep their digits, other numbers are written without an exponent, and
 // objects and lists are JSON without spaces.
 func fromJSON(v scan.Value) value {
 	switch v.Kind {
@@ -72,7 +72,7 @@ func fromJSON(v scan.Value) value {
 	return value{kind: null}
 }
 
-// formatNumber is how a number becomes text: without an exponent.
+// formatNumber formats a number without an exponent.
 func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // compactJSON returns JSON without the spaces between its parts.
