@@ -124,7 +124,7 @@ type Clustering struct {
 	Enabled bool `alloy:"enabled,attr"`
 }
 
-// noClustering is the error for clustering, with what to write instead.
+// noClustering is the error for clustering. It shows what to write instead.
 const noClustering = `clustering: enabled = true is not supported: instances of weir do not distribute targets among themselves
 Remove the block and let each instance keep its own part of the targets. For the
 first of 3 instances, write in a discovery.relabel before this block (the second
@@ -141,8 +141,8 @@ has regex = "1", the third regex = "2"):
     regex         = "0"
   }`
 
-// timeout returns how long a request may take. As in Prometheus, and not in
-// Alloy, a short interval needs no timeout written beside it.
+// timeout returns the timeout of a request. As in Prometheus, but not in Alloy, a
+// scrape interval shorter than the default timeout also shortens the timeout.
 func (a *Arguments) timeout() time.Duration {
 	if a.ScrapeTimeout == nil {
 		return min(10*time.Second, a.ScrapeInterval)
@@ -150,8 +150,8 @@ func (a *Arguments) timeout() time.Duration {
 	return *a.ScrapeTimeout
 }
 
-// SetToDefault sets Alloy's defaults, except that metadata is kept: it is part
-// of a series here, and scripts read it.
+// SetToDefault sets Alloy's defaults, except that metadata is kept: it is part of
+// a series in weir, and scripts read it.
 func (a *Arguments) SetToDefault() {
 	*a = Arguments{
 		HonorTimestamps:            true,
@@ -166,7 +166,7 @@ func (a *Arguments) SetToDefault() {
 	a.Client.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -268,8 +268,8 @@ func checkProtocol(p string) error {
 	return fmt.Errorf("unknown protocol %q, known are %v", p, known)
 }
 
-// config returns the valid arguments as Prometheus has them, without the
-// client's. job is the default job name.
+// config returns the valid arguments as a Prometheus configuration, without the
+// HTTP client. job is the default job name.
 func (a *Arguments) config(job string) *config.ScrapeConfig {
 	if a.JobName != "" {
 		job = a.JobName

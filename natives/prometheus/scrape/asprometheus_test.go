@@ -17,7 +17,7 @@ import (
 
 var valueRE = regexp.MustCompile(`(?m)^([^#\n][^\n]*?) ([0-9.e+-]+)( [0-9.]+)?( # \{.*)?$`)
 
-// shift gives a body other values, as another scrape would.
+// shift gives a body other values, like another scrape.
 func shift(a answer, seed uint64) answer {
 	r := rand.New(rand.NewPCG(seed, 1))
 	a.body = valueRE.ReplaceAllStringFunc(a.body, func(line string) string {
@@ -60,9 +60,9 @@ func TestRealBodies(t *testing.T) {
 			zipped := shift(a, 2)
 			zipped.gzip = true
 			compare(t, "extra_metrics = true", a, a, shift(a, 1), zipped,
-				without(shift(a, 3), func(i int) bool { return i%7 == 3 }), // series vanish, metadata too
-				shift(a, 4), // and come back
-				lines(shift(a, 5), func(i int, l string) string { return l + "# comment\n" }), // comments between
+				without(shift(a, 3), func(i int) bool { return i%7 == 3 }), // series disappear, including their metadata
+				shift(a, 4), // they come back
+				lines(shift(a, 5), func(i int, l string) string { return l + "# comment\n" }), // comments between the lines
 				answer{status: 500}, shift(a, 6), shift(a, 7), shift(a, 8),
 				without(shift(a, 9), func(i int) bool { return i > 40 }), shift(a, 10),
 				answer{contentType: a.contentType, body: a.body + "!\n"}, shift(a, 11), shift(a, 12), shift(a, 13))
@@ -115,12 +115,12 @@ func TestBodies(t *testing.T) {
 	zipped.gzip = true
 	garbled := func(garble func(b []byte) []byte) answer { a := zipped; a.garble = garble; return a }
 	f("bad gzip", "", zipped, zipped,
-		garbled(func(b []byte) []byte { return b[:len(b)/2] }), zipped, // half of it
+		garbled(func(b []byte) []byte { return b[:len(b)/2] }), zipped, // half of the body
 		garbled(func(b []byte) []byte { return b[:len(b)-8] }), zipped, // without checksum
-		garbled(func(b []byte) []byte { b[len(b)-6]++; return b }), zipped, // with a wrong one
-		garbled(func(b []byte) []byte { b[0]++; return b }), zipped, // no header of gzip
+		garbled(func(b []byte) []byte { b[len(b)-6]++; return b }), zipped, // with a wrong checksum
+		garbled(func(b []byte) []byte { b[0]++; return b }), zipped, // no gzip header
 		garbled(func([]byte) []byte { return nil }), zipped, simple,
-		garbled(func(b []byte) []byte { return append(b, b...) }), zipped) // twice, which gzip allows
+		garbled(func(b []byte) []byte { return append(b, b...) }), zipped) // two members, which gzip allows
 	f("no answer", "", simple, answer{silent: true}, answer{silent: true}, simple)
 	f("wrong content types", "", simple, answer{contentType: "application/json", body: simple.body}, answer{contentType: "", body: simple.body}, answer{contentType: "text/html;;", body: "<html>"}, simple)
 	f("no fallback", `scrape_fallback_protocol = ""`, simple, answer{contentType: "application/json", body: simple.body}, answer{contentType: "", body: simple.body}, simple)
@@ -196,7 +196,8 @@ func TestBodies(t *testing.T) {
 	f("type and unit labels", "enable_type_and_unit_labels = true", simple, simple, simple, om("# TYPE a_seconds counter\n# UNIT a_seconds seconds\na_seconds_total 1\n"), simple)
 }
 
-// valueBodies has a body for each value, among lines that stay the same.
+// valueBodies returns a body for each value, with lines that stay the same around
+// it.
 func valueBodies(values []string) []answer {
 	as := []answer{text("a 1\nb 2\nc 3\n"), text("a 1\nb 2\nc 3\n"), text("a 1\nb 2\nc 3\n")}
 	for _, v := range values {
@@ -205,7 +206,7 @@ func valueBodies(values []string) []answer {
 	return as
 }
 
-// gathered returns what a client of Prometheus's library sends in protobuf.
+// gathered returns the protobuf output of Prometheus's client library.
 func gathered(t *testing.T, observations int) answer {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -228,7 +229,7 @@ func gathered(t *testing.T, observations int) answer {
 	}
 	var b bytes.Buffer
 	for _, f := range families {
-		for i, m := range f.Metric { // start times are the clock's
+		for i, m := range f.Metric { // start times are those of the clock
 			at := timestamppb.New(time.UnixMilli(946684000123 + int64(i)))
 			if m.Histogram != nil {
 				m.Histogram.CreatedTimestamp = at
@@ -250,7 +251,8 @@ func gathered(t *testing.T, observations int) answer {
 	return answer{contentType: protoType, body: b.String()}
 }
 
-// renamed has other values of a label in a protobuf body, of the same length.
+// renamed replaces the values of a label in a protobuf body by others of the same
+// length.
 func renamed(a answer, from, to string) answer {
 	a.body = strings.ReplaceAll(a.body, from, to)
 	return a

@@ -11,70 +11,70 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// cache is what a target remembers from scrape to scrape: which series a line
-// means, who is owed a staleness marker when it does not come again, and what
-// the metadata lines said. It does what Prometheus's scrapeCache and the
-// references of its storage do together.
+// cache is the state that a target keeps between scrapes: the series of each
+// line, the series that need a staleness marker if they disappear, and the
+// metadata. It combines the functions of Prometheus's scrapeCache and of the
+// references in its storage.
 //
-// Lines, series and families are known by their place in a slice, which changes
-// only when a scrape is done. There are millions of them: what a pointer, a map
-// or an allocation for each would take is more than what is in them.
+// Lines, series and families are identified by their index in a slice. Indexes
+// change only when a scrape is done. There are millions of entries: a pointer, a
+// map or an allocation for each would take more memory than the data.
 type cache struct {
-	iter uint32 // number of the running scrape
+	iter uint32 // number of the current scrape
 
 	lines    []line
 	series   []series
 	families []family
-	seen     int // of lines, in the running scrape
-	ended    int // series, with the last body that was not one of the layout
-	success  int // how much was cached after the last good scrape
+	seen     int // number of lines in the current scrape
+	ended    int // number of series that ended with the last body that did not match the layout
+	success  int // number of cached entries after the last good scrape
 
-	// Tables of the three by text, labels and name. They are empty until
-	// somebody asks, and again when a scrape is done that changed numbers or
-	// that asked nothing.
+	// Indexes of lines by text, of series by labels, and of families by name.
+	// They are built when they are first used. They are cleared when a scrape is
+	// done that renumbered entries or did not use them.
 	byText, byLabels, byName table
 
 	slab batch.Slab
 	tags *batch.Tags     // of the newest series
-	gone []*batch.Series // left the cache; to be released once what is sent was accepted
-	// changed says that a metadata line of the running scrape said something new
-	// about a family that samples before it were taken for.
+	gone []*batch.Series // removed from the cache; released when the batch was accepted
+	// changed is true if a metadata line of the current scrape changed the
+	// metadata of a family after samples of that family were read.
 	changed bool
 
 	exemplars exemplars
 
-	layout *layout // of the last body, nil for none
-	// settled says that the last scrape was one of that layout and that another
-	// such body would leave the cache as it is.
+	layout *layout // of the last body; nil if there is none
+	// settled is true if the last scrape matched the layout and another body with
+	// the same layout would not change the cache.
 	settled bool
 }
 
-// line is the text of a name with labels, as the target writes it.
+// line is the name and labels of a sample as the target writes them.
 type line struct {
 	text fingerprint
 	n    uint32 // length of the text
-	s    uint32 // its series
-	iter uint32 // last scrape it was in
-	at   int32  // its place in the layout of the last body, if it is still there
+	s    uint32 // index of its series
+	iter uint32 // the last scrape that contained it
+	at   int32  // its index in the layout of the last body, if it is still there
 }
 
-// series is one set of labels. Several lines may mean the same.
+// series is one set of labels. Several lines may belong to it.
 type series struct {
 	h       *batch.Series
-	tracked uint32 // last scrape after which it is owed a marker, 0 for never
-	lines   int32  // that mean it and are cached
+	tracked uint32 // the last scrape after which it needs a marker; 0 for never
+	lines   int32  // number of cached lines that belong to it
 }
 
-// family is what metadata lines said about a metric family.
+// family is the metadata of a metric family.
 type family struct {
-	meta *batch.Metadata // its Family is the name
-	iter uint32          // last scrape that said something
-	used uint32          // last scrape that had samples of it
+	meta *batch.Metadata // meta.Family is the name
+	iter uint32          // the last scrape that contained metadata
+	used uint32          // the last scrape that contained samples of it
 }
 
-func newCache() *cache { return &cache{iter: 2} } // the scrape before it is not 0, which is never
+func newCache() *cache { return &cache{iter: 2} } // 0 means never, so the previous scrape must not be 0
 
-// find returns the line with that text, -1 when there is none.
+// find returns the index of the line with that text, or -1.
 func (c *cache) find(text []byte) int {
 	if len(c.byText.slots) == 0 {
 		c.indexLines(len(c.lines))
@@ -87,8 +87,8 @@ func (c *cache) find(text []byte) int {
 	return i
 }
 
-// touch says that a line is in the running scrape, and returns whether it was
-// before.
+// touch records that the current scrape contains a line. It reports whether the
+// scrape has contained the line before.
 func (c *cache) touch(i int) (again bool) {
 	l := &c.lines[i]
 	if l.iter == c.iter {
@@ -99,7 +99,7 @@ func (c *cache) touch(i int) (again bool) {
 	return false
 }
 
-// add caches a line that find did not find.
+// add caches a line that find did not find. s is the index of its series.
 func (c *cache) add(text []byte, s int) int {
 	l := line{text: fingerprintOf(text), n: uint32(len(text)), s: uint32(s), iter: c.iter, at: -1}
 	c.series[s].lines++
@@ -114,8 +114,8 @@ func (c *cache) add(text []byte, s int) int {
 	return i
 }
 
-// labelled returns the series with those labels, encoded as
-// Series.AppendWire does; tags are those of them that the target gives.
+// labelled returns the index of the series with these labels, which are encoded
+// as by Series.AppendWire. tags are the labels that come from the target.
 func (c *cache) labelled(wire []byte, tags []labels.Label) int {
 	if len(c.byLabels.slots) == 0 {
 		c.indexSeries(len(c.series))
@@ -138,7 +138,7 @@ func (c *cache) labelled(wire []byte, tags []labels.Label) int {
 	return i
 }
 
-// tagged returns a target's labels as its series share them.
+// tagged returns the labels of a target in the form that its series share.
 func (c *cache) tagged(tags []labels.Label) *batch.Tags {
 	var room [1024]byte
 	wire := room[:0]
@@ -153,7 +153,7 @@ func (c *cache) tagged(tags []labels.Label) *batch.Tags {
 	return c.tags
 }
 
-// expect makes room for about n new series.
+// expect allocates memory for about n new series.
 func (c *cache) expect(n int) {
 	c.slab.Expect(n)
 	if n > 0 {
@@ -177,16 +177,16 @@ func (c *cache) indexSeries(room int) {
 	}
 }
 
-// track says that a series is owed a marker when the next scrape does not have
+// track records that a series needs a marker if the next scrape does not contain
 // it.
 func (c *cache) track(s int) { c.series[s].tracked = c.iter }
 
-// room is for how many rows there should be room: those of the layout, the
-// report's, and markers for as many series as ended with the body before.
+// room returns the number of rows to allocate: those of the layout, those of the
+// report, and markers for as many series as ended with the previous body.
 func (c *cache) room() int { return c.layout.rows + reportRows + c.ended }
 
-// appendStale appends to dst the series of the scrape before that the running
-// one does not have.
+// appendStale appends to dst the series of the previous scrape that the current
+// one does not contain.
 func (c *cache) appendStale(dst []*batch.Series) []*batch.Series {
 	for i := range c.series {
 		if s := &c.series[i]; s.tracked == c.iter-1 {
@@ -196,9 +196,9 @@ func (c *cache) appendStale(dst []*batch.Series) []*batch.Series {
 	return dst
 }
 
-// done ends the running scrape. What a successful one does not have leaves
-// the cache; after a failed one all stays, since the target may recover, within
-// limits.
+// done ends the current scrape. After a successful scrape, entries that it did
+// not contain are removed. After a failed scrape, entries stay up to a limit,
+// because the target may recover.
 func (c *cache) done(flush bool) {
 	count := len(c.lines) + len(c.families)
 	if flush {
@@ -206,7 +206,7 @@ func (c *cache) done(flush bool) {
 	}
 	forced := count > 2*c.success+1000
 	if forced && !flush {
-		c.dropLayout() // it may hold lines that go now
+		c.dropLayout() // it may refer to lines that are removed now
 	}
 	if flush || forced {
 		if c.seen < len(c.lines) {
@@ -218,31 +218,31 @@ func (c *cache) done(flush bool) {
 	c.seen = 0
 }
 
-// forget drops all lines, because they would now mean other series. Series
-// that were sent keep their handles if the next scrape has their labels, and
-// get their markers otherwise.
+// forget removes all lines, because they would now belong to other series. Series
+// that were sent keep their handles if the next scrape has their labels;
+// otherwise they get a staleness marker.
 func (c *cache) forget() {
 	c.dropLayout()
 	c.lines = c.lines[:0]
 	c.families = nil
 	c.byText.drop()
 	c.byName.drop()
-	// A line of its own, whose text nothing has, keeps each series in the cache
-	// until the next good scrape, as if it had been seen in another form.
+	// A line with an impossible text keeps each series in the cache until the
+	// next good scrape, as if the series had been written differently.
 	for i := range c.series {
 		c.lines = append(c.lines, line{text: fingerprint{lo: uint64(i)}, n: noText, s: uint32(i), at: -1})
 		c.series[i].lines = 1
 	}
 }
 
-// noText is the length of no text.
+// noText is the length of a line that has no text.
 const noText = 1<<32 - 1
 
 func (c *cache) dropLayout() {
 	c.layout, c.settled = nil, false
 }
 
-// has reports whether h is of a series in the cache.
+// has reports whether h is the handle of a series in the cache.
 func (c *cache) has(h *batch.Series) bool {
 	if len(c.byLabels.slots) == 0 {
 		c.indexSeries(len(c.series))
@@ -254,8 +254,8 @@ func (c *cache) has(h *batch.Series) bool {
 	return i >= 0
 }
 
-// all yields every handle of the cache, those that left it but are not released
-// among them.
+// all yields every handle of the cache, including those that were removed but not
+// released yet.
 func (c *cache) all(yield func(*batch.Series) bool) {
 	for i := range c.series {
 		if !yield(c.series[i].h) {
@@ -269,7 +269,7 @@ func (c *cache) all(yield func(*batch.Series) bool) {
 	}
 }
 
-// metaKind is what a metadata line is about.
+// metaKind is the kind of a metadata line.
 type metaKind uint8
 
 const (
@@ -278,8 +278,8 @@ const (
 	metaUnit
 )
 
-// setMeta applies a metadata line about the family of that name and returns
-// the family. text is the type, for metaType.
+// setMeta applies a metadata line of the named family and returns the index of
+// the family. For metaType, text is the type.
 func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
 	if len(c.byName.slots) == 0 {
 		c.indexFamilies(len(c.families))
@@ -313,7 +313,7 @@ func (c *cache) indexFamilies(room int) {
 	}
 }
 
-// resetMeta applies a metadata line again.
+// resetMeta applies the metadata line of a layout.
 func (c *cache) resetMeta(m layoutMeta) {
 	f := &c.families[m.family]
 	f.iter = c.iter
@@ -322,7 +322,7 @@ func (c *cache) resetMeta(m layoutMeta) {
 	}
 }
 
-// textOf returns what a line of that kind says, for a family to have that metadata.
+// textOf returns the text of the metadata line of that kind.
 func (k metaKind) textOf(m *batch.Metadata) string {
 	switch k {
 	case metaType:
@@ -333,11 +333,12 @@ func (k metaKind) textOf(m *batch.Metadata) string {
 	return m.Unit
 }
 
-// alias returns b as a string, for who keeps none of it.
+// alias returns b as a string without a copy. The caller must not retain the
+// string.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// changeMeta gives f new metadata; what series have of it is never written to,
-// and text not kept.
+// changeMeta changes the metadata of f. Metadata that series refer to is never
+// written to, and text is copied.
 func (c *cache) changeMeta(f *family, kind metaKind, text string) {
 	m := *f.meta
 	switch kind {

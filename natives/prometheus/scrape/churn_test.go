@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestChurnIsBounded: a target whose series are renamed, each at a time of its
-// own, takes no more memory after 1,000 scrapes than after 200, and what its
-// series take is bounded by what they took when they were new.
+// TestChurnIsBounded: a target whose series are renamed, each at a different
+// time, takes no more memory after 1,000 scrapes than after 200. The memory of
+// its series is bounded relative to their initial memory.
 func TestChurnIsBounded(t *testing.T) {
 	const series = 500
 	set, c := newTestSettings(t, ""), newCache()
@@ -53,9 +53,9 @@ func TestChurnIsBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// liveHeap returns what is left once collections find nothing more: what other
-// tests left takes several, since pools, finalizers and goroutines that end
-// hold it for a while.
+// liveHeap returns the size of the heap after collections find nothing more.
+// Several collections are needed because pools, finalizers and ending goroutines
+// retain memory of other tests for a while.
 func liveHeap() int64 {
 	var m runtime.MemStats
 	least := int64(math.MaxInt64)

@@ -6,13 +6,14 @@ import (
 	"testing"
 )
 
-// BenchmarkChurn takes bodies of which one line in twenty has new labels each
-// time, and "first" bodies that were never seen; ns/renamed is what such a line
-// costs beyond what it costs to take it from the layout.
+// BenchmarkChurn reads bodies in which one line in twenty has new labels each
+// time, and "first" bodies that are completely new. ns/renamed is the additional
+// cost of a renamed line compared to a line of the layout.
 func BenchmarkChurn(b *testing.B) {
 	const samples = 1000
 	set := newTestSettings(b, "")
-	// The generation of a line is a label of its own, of as many digits always.
+	// The generation of a line is a separate label that always has the same
+	// number of digits.
 	page := newPage(false, firstSamples([]byte(corpus(b, "node_exporter.txt").body), samples))
 	page.samples(1, func(s *sampleLine) {
 		s.labels = strings.TrimSuffix(`{generation="00000000",`+strings.TrimPrefix(s.labels, "{"), ",")

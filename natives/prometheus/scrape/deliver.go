@@ -11,17 +11,18 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// grace is how long a batch may still take when weir stops or the target is
+// grace is the time that is left to send a batch when weir stops or the target is
 // removed.
 const grace = 5 * time.Second
 
-// The pauses between attempts to send what was refused double from minPause to maxPause.
+// The pauses between two attempts to send a refused batch double from minPause to
+// maxPause.
 const (
 	minPause = 50 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// deliver makes the batch of a scrape and sends it to out.
+// deliver builds the batch of a scrape and sends it to out.
 func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep report, at time.Time) {
 	n := reportRowsFor(l.set)
 	if l.report[0] == nil || l.reportMeta != l.set.args.HonorMetadata {
@@ -46,7 +47,7 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 		r.t = append(r.t, in.now)
 		r.v = append(r.v, v)
 	}
-	for i := n; i < l.reportLen; i++ { // extra_metrics was switched off
+	for i := n; i < l.reportLen; i++ { // extra_metrics was disabled
 		r.add(l.report[i], in.now, batch.Stale())
 	}
 	l.reportLen = n
@@ -61,7 +62,7 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 	}
 }
 
-// batch returns the rows as a batch; they are not to be used any more.
+// batch returns the rows as a batch. The rows must not be used afterwards.
 func (r *rows) batch(source uint64) *batch.Metrics {
 	return &batch.Metrics{
 		Source: source, Series: r.series, T: r.t, V: r.v,
@@ -69,13 +70,13 @@ func (r *rows) batch(source uint64) *batch.Metrics {
 	}
 }
 
-// end sends markers for all that the target's series showed last.
+// end sends staleness markers for all series of the target.
 func (l *loop) end(ctx context.Context) {
 	defer l.releaseAll()
 	if l.out == nil {
-		return // there is nothing to end
+		return // nothing was sent
 	}
-	// The clock may show the millisecond of the last scrape still.
+	// The clock may still show the millisecond of the last scrape.
 	t := max(l.clock.Now().UnixMilli(), l.sentT+1, l.markT+1)
 	var r rows
 	l.addLast(&r, t)
@@ -83,18 +84,18 @@ func (l *loop) end(ctx context.Context) {
 }
 
 const (
-	// maxMarkersAhead bounds how far in the future markers may lie. Receivers
-	// accept minutes.
+	// maxMarkersAhead is how far in the future markers may lie. Receivers accept
+	// minutes.
 	maxMarkersAhead = time.Minute
-	// redirectWithin is how long markers for receivers that are not sent to any
-	// more may take. The engine keeps those for a little longer.
+	// redirectWithin is the time limit for markers to receivers that do not get
+	// the target any more. The engine keeps those receivers for a little longer.
 	redirectWithin = time.Second
 )
 
-// redirect ends the series at the receivers that got the last scrape and that
-// j does not send to: they get markers dated right before next, when the next
-// scrape comes by the new way. Before that nothing is there in its place, and
-// after it the old series would be beside the new.
+// redirect ends the series at the receivers that got the last scrape but are not
+// receivers of j. They get markers dated immediately before next, the time of the
+// next scrape, which takes the new path. Earlier markers would leave a gap; later
+// ones would make the old and the new series overlap.
 func (l *loop) redirect(ctx context.Context, j *job, next time.Time) {
 	if l.out == nil || l.out == j.set.out {
 		return
@@ -112,7 +113,7 @@ func (l *loop) redirect(ctx context.Context, j *job, next time.Time) {
 	l.out = l.out.Without(left)
 }
 
-// addLast adds markers for what the target's series showed last.
+// addLast adds markers for all series of the last scrape.
 func (l *loop) addLast(r *rows, t int64) {
 	for _, h := range l.c.appendStale(nil) {
 		r.add(h, t, batch.Stale())
@@ -124,14 +125,15 @@ func (l *loop) addLast(r *rows, t int64) {
 }
 
 const (
-	// maxOwed bounds the handles kept for markers that could not be sent.
+	// maxOwed is the maximum number of handles that are kept for markers that
+	// could not be sent.
 	maxOwed = 100_000
-	// owedFor is for how long: queries forget a series by themselves after
-	// that, in their default setting.
+	// owedFor is how long they are kept. With default settings, queries stop
+	// returning a series after that time even without a marker.
 	owedFor = 5 * time.Minute
 )
 
-// addOwed adds the markers that are owed, except of series that came back.
+// addOwed adds the pending markers, except those of series that came back.
 func (l *loop) addOwed(r *rows, t int64, now time.Time) {
 	if len(l.owed) == 0 {
 		return
@@ -155,8 +157,8 @@ owed:
 	}
 }
 
-// releaseStale forgets what is owed and releases the handles that are not needed any
-// more.
+// releaseStale drops the pending markers and releases the handles that are not
+// needed any more.
 func (l *loop) releaseStale() {
 	for _, h := range l.owed {
 		if !l.c.has(h) && !slices.Contains(l.report[:], h) {
@@ -171,7 +173,7 @@ func (l *loop) releaseStale() {
 	l.c.gone = l.c.gone[:0]
 }
 
-// deferStale remembers the markers of a batch that was dropped.
+// deferStale keeps the markers of a batch that was dropped.
 func (l *loop) deferStale(b *batch.Metrics, at time.Time) {
 	if len(l.owed) == 0 {
 		l.owedSince = at
@@ -195,7 +197,7 @@ func (l *loop) release(hs ...*batch.Series) {
 	}
 }
 
-// releaseAll gives back all handles of the target.
+// releaseAll releases all handles of the target.
 func (l *loop) releaseAll() {
 	l.release(l.owed...)
 	l.release(l.report[:]...)
@@ -205,8 +207,8 @@ func (l *loop) releaseAll() {
 	l.c.layout = nil
 }
 
-// send sends b to out, and again what of it was refused, until due. It reports
-// whether all was accepted.
+// send sends b to out and repeats the refused part until due. It reports whether
+// everything was accepted.
 func (l *loop) send(ctx context.Context, out *flow.Output, b *batch.Metrics, due time.Time) bool {
 	ctx, stop := l.withDeadline(ctx, due.Sub(l.clock.Now()), grace, errDue)
 	defer stop()

@@ -45,29 +45,30 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Prometheus looks its host's name up. The first look-up makes channels
-	// that all later ones use, so it must not happen in a synctest bubble.
+	// Prometheus looks up the name of its host. The first look-up creates
+	// channels that all later ones use, so it must not happen in a synctest
+	// bubble.
 	_, _ = net.LookupIP("localhost")
 	_, _ = net.LookupAddr("127.0.0.1")
 	goleak.VerifyTestMain(m)
 }
 
-// answer is what the target says to one scrape.
+// answer is the response of the target to one scrape.
 type answer struct {
-	status      int // 200 when 0
+	status      int // 0 means 200
 	contentType string
 	body        string
 	gzip        bool
-	garble      func([]byte) []byte // what is on the wire, after compression
-	// silent breaks the connection before anything is answered.
+	garble      func([]byte) []byte // changes the bytes on the wire, after compression
+	// silent closes the connection without a response.
 	silent bool
-	// hang answers nothing until the scraper goes away.
+	// hang sends nothing until the scraper closes the connection.
 	hang bool
-	// reset breaks the connection after half of the body.
+	// reset closes the connection after half of the body.
 	reset bool
-	// to redirects there.
+	// to is the location of a redirect.
 	to string
-	// live, if it is not nil, makes the answer when it is asked for.
+	// live, if not nil, creates the answer when it is requested.
 	live func() answer
 }
 
@@ -94,10 +95,10 @@ func corpus(t testing.TB, name string) answer {
 	return a
 }
 
-// sample is one sample as it was handed on, with the scrape's time as T 0.
+// sample is one sample as it was forwarded; T is 0 for the time of the scrape.
 type sample struct {
 	Series    string
-	Own       bool  // it has a timestamp that is not the scrape's
+	Own       bool  // has a timestamp other than the time of the scrape
 	T         int64 // that timestamp
 	V         string
 	Start     int64
@@ -113,8 +114,8 @@ func formatValue(v float64) string {
 	return fmt.Sprintf("%v %x", v, math.Float64bits(v))
 }
 
-// tidy makes scrapes comparable: markers, whose order is nobody's promise, are
-// sorted, and what a clock measures is left out.
+// tidy makes scrapes comparable: it sorts markers, whose order is not defined,
+// and omits values that a clock measures.
 func tidy(ss []sample) []sample {
 	for i := range ss {
 		if ss[i].V == "stale" {
@@ -134,15 +135,15 @@ func tidy(ss []sample) []sample {
 	return ss
 }
 
-// world has a target in memory that gives each scraper the same answers.
+// world has a target in memory that gives the same answers to each scraper.
 type world struct {
 	answers []answer
 	conns   chan net.Conn
 	server  *http.Server
 
 	mu      sync.Mutex
-	asked   map[string]int           // answers given by scraper
-	headers map[string][]http.Header // of their requests
+	asked   map[string]int           // number of answers by scraper
+	headers map[string][]http.Header // of the requests, by scraper
 }
 
 const targetAddress = "target.test:80"
@@ -154,7 +155,7 @@ func newWorld(answers []answer) *world {
 	return w
 }
 
-// Accept, Close and Addr make world a net.Listener.
+// Accept, Close and Addr implement net.Listener.
 func (w *world) Accept() (net.Conn, error) {
 	c, ok := <-w.conns
 	if !ok {
@@ -225,14 +226,15 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Write(body)
 }
 
-// collector is a consumer, and a storage, that keeps what it gets, scrape by scrape.
+// collector is a consumer, and a storage, that records the samples by scrape.
 type collector struct {
 	mu      sync.Mutex
 	scrapes [][]sample
 	batches []*batch.Metrics
 	refs    map[string]storage.SeriesRef
 	latest  map[string]int64 // Unix ms, by series
-	// exemplars is what Prometheus decides by which exemplars it keeps.
+	// exemplars is the storage with which Prometheus decides which exemplars it
+	// keeps.
 	exemplars *tsdb.CircularExemplarStorage
 }
 
@@ -299,8 +301,8 @@ func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 
 func (c *collector) AppenderV2(context.Context) storage.AppenderV2 { return &appender{c: c} }
 
-// appender does what an appender of the TSDB does, with a difference: an invalid
-// histogram is refused by an error after which the scrape goes on.
+// appender behaves like an appender of the TSDB, with one difference: the scrape
+// continues after an invalid histogram.
 type appender struct {
 	c         *collector
 	rows      []sample
@@ -311,7 +313,7 @@ type appender struct {
 }
 
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
-	if name, twice := ls.HasDuplicateLabelNames(); twice { // as the TSDB and the agent's storage
+	if name, twice := ls.HasDuplicateLabelNames(); twice { // like the TSDB and the agent's storage
 		return 0, fmt.Errorf("label name %q is not unique", name)
 	}
 	m := sample{Series: ls.String(), V: formatValue(v), Start: st}
@@ -333,7 +335,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	key := ls.String()
-	if opts.RejectOutOfOrder && t <= a.c.latest[key] { // as in the TSDB
+	if opts.RejectOutOfOrder && t <= a.c.latest[key] { // like the TSDB
 		return 0, storage.ErrOutOfOrderSample
 	}
 	a.c.latest[key] = max(a.c.latest[key], t)
@@ -379,8 +381,9 @@ func (a *appender) Commit() error {
 
 func (a *appender) Rollback() error { return nil }
 
-// sendable reports whether the labels of an exemplar can be sent: beyond what the
-// TSDB checks, names must be unique, as for the agent, and all must be UTF-8.
+// sendable reports whether the labels of an exemplar can be sent. In addition to
+// the checks of the TSDB, names must be unique, as in the agent, and all text
+// must be UTF-8.
 func sendable(ls labels.Labels) bool {
 	_, twice := ls.HasDuplicateLabelNames()
 	return !twice && ls.Validate(func(l labels.Label) error {
@@ -406,7 +409,7 @@ func decode(t testing.TB, text string) *Arguments {
 	return &a
 }
 
-// byManager has Prometheus scrape the world n times.
+// byManager lets Prometheus scrape the world n times.
 func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	t.Helper()
 	c := newCollector(t)
@@ -419,7 +422,7 @@ func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	return c.scrapes[:n]
 }
 
-// manage has Prometheus scrape the world n times into a storage.
+// manage lets Prometheus scrape the world n times into a storage.
 func manage(t testing.TB, w *world, a *Arguments, n int, into storage.AppendableV2) {
 	t.Helper()
 	m := startManager(t, w, a, into)
@@ -434,7 +437,8 @@ type manager struct {
 	done chan struct{}
 }
 
-// startManager has Prometheus scrape the world into a storage until stop is called.
+// startManager lets Prometheus scrape the world into a storage until stop is
+// called.
 func startManager(t testing.TB, w *world, a *Arguments, into storage.AppendableV2) *manager {
 	t.Helper()
 	m, err := scrape.NewManager(&scrape.Options{
@@ -451,7 +455,8 @@ func startManager(t testing.TB, w *world, a *Arguments, into storage.AppendableV
 	return run
 }
 
-// apply gives the manager a config and its targets; nil is a config without jobs.
+// apply gives the manager a configuration and its targets. If a is nil, the
+// configuration has no jobs.
 func (m *manager) apply(t testing.TB, a *Arguments) {
 	t.Helper()
 	cfg, err := config.Load("", slog.New(slog.DiscardHandler))
@@ -488,7 +493,7 @@ func (m *manager) stop() {
 	<-m.done
 }
 
-// byWeir has weir scrape the world n times.
+// byWeir lets weir scrape the world n times.
 func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	t.Helper()
 	c := new(collector)
@@ -501,14 +506,14 @@ func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	return c.scrapes[:n]
 }
 
-// runWeir has weir scrape the world until stop is called.
+// runWeir lets weir scrape the world until stop is called.
 func runWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, stop func()) {
 	t.Helper()
 	comp, end := startWeir(t, w, a, c)
 	return comp, func() { end(nil) }
 }
 
-// startWeir has weir scrape the world until end is called, which says why.
+// startWeir lets weir scrape the world until end is called with the cause.
 func startWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, end func(cause error)) {
 	t.Helper()
 	recv := flow.NewReceiver("sink", batch.SignalMetrics, nil, nil)
@@ -535,7 +540,7 @@ func startWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component
 	}
 }
 
-// compare has both scrape the same answers and compares what they made of them.
+// compare lets both scrape the same answers and compares the results.
 func compare(t *testing.T, args string, answers ...answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,21 +11,21 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// exemplarOrder is the reason for exemplars that are older than the newest one
-// of their series.
+// exemplarOrder is the reason for dropping exemplars that are older than the
+// newest one of their series.
 const exemplarOrder = "out_of_order"
 
 // newest identifies the newest exemplar of a series.
 type newest struct {
-	t    int64 // Unix ms; when it was scraped, unless hasT
+	t    int64 // Unix ms; the time of the scrape unless hasT
 	hasT bool
 	v    float64
 	hash uint64 // of its labels
 }
 
-// check compares the exemplar with the newest of its series before it, as
-// Prometheus's exemplar storage does. A target repeats an exemplar until it has
-// another one, so duplicates are not worth counting.
+// check compares the exemplar e with the newest one of its series, like
+// Prometheus's exemplar storage. Duplicates are not counted as dropped, because a
+// target repeats an exemplar until it has a new one.
 func (n newest) check(e newest) (duplicate, outOfOrder bool) {
 	if n.hash == e.hash && n.v == e.v && (n.t == e.t || !n.hasT && !e.hasT) {
 		return true, false
@@ -33,11 +33,12 @@ func (n newest) check(e newest) (duplicate, outOfOrder bool) {
 	return false, e.t < n.t || e.t == n.t && (e.v < n.v || e.v == n.v && e.hash < n.hash)
 }
 
-// exemplars knows the newest exemplar of each series of a target, by the hash of
-// the series. As in Prometheus, a series that comes back still has it.
+// exemplars contains the newest exemplar of each series of a target, by the hash
+// of the series. As in Prometheus, a series that disappears and comes back keeps
+// its newest exemplar.
 type exemplars struct {
 	byHash map[uint64]newest
-	// fresh are those of the running scrape, which may still fail.
+	// fresh are the exemplars of the current scrape, which may still fail.
 	fresh map[uint64]newest
 }
 
@@ -56,13 +57,13 @@ func (x *exemplars) put(series uint64, n newest) {
 	x.fresh[series] = n
 }
 
-// done ends the running scrape.
+// done ends the current scrape.
 func (x *exemplars) done(good bool) {
 	if len(x.fresh) == 0 {
 		return
 	}
 	if good {
-		// Series that do not come again would stay for ever.
+		// Otherwise, series that disappear would stay for ever.
 		if x.byHash == nil || len(x.byHash) > 2*len(x.fresh)+1000 {
 			x.byHash = make(map[uint64]newest, len(x.fresh))
 		}
@@ -71,12 +72,12 @@ func (x *exemplars) done(good bool) {
 	clear(x.fresh)
 }
 
-// addExemplars adds the exemplars that came with the sample of a row, at time t,
-// except those that Prometheus would not store. It writes to in.exemplars.
+// addExemplars adds the exemplars of a row's sample, whose time is t, except
+// those that Prometheus would not store. It modifies in.exemplars.
 func (in *intake) addExemplars(s *batch.Series, row int, t int64) {
 	for i := range in.exemplars {
 		if !in.exemplars[i].HasTs {
-			in.exemplars[i].Ts = t // only for the order
+			in.exemplars[i].Ts = t // for sorting only
 		}
 	}
 	slices.SortFunc(in.exemplars, exemplar.Compare)
@@ -112,7 +113,7 @@ func (in *intake) addExemplars(s *batch.Series, row int, t int64) {
 	}
 }
 
-// count adds 1 to a count that is rarely needed.
+// count increments a counter. The map is only created when it is needed.
 func count(counts *map[string]int, reason string) {
 	if *counts == nil {
 		*counts = map[string]int{}

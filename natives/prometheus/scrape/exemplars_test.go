@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// exemplarBodies are bodies with exemplars, one scrape after the other.
+// exemplarBodies are the bodies of successive scrapes with exemplars.
 func exemplarBodies(t *testing.T) []answer {
 	long := strings.Repeat("é", 126)
 	line := func(labels, rest string) answer {
@@ -29,7 +29,7 @@ func exemplarBodies(t *testing.T) []answer {
 	odd := exemplar("a", 1, at(9000))
 	odd.Label = append(odd.Label, &dto.LabelPair{Name: new("id"), Value: new("b")})
 	return []answer{
-		// Length: names and values, in characters, not bytes.
+		// Length of names and values, in characters, not bytes.
 		line(`id="`+long+`"`, "1 1"), line(`id="`+long+`x"`, "1 2"), line(`ids="`+long+`"`, "1 3"),
 		line(`a="1",id="`+long[:2*123]+`",b="2"`, "1 4"), line(`a="",id="`+long+`"`, "1 5"), line(``, "1 6"),
 		// Order and duplicates.
@@ -45,8 +45,8 @@ func exemplarBodies(t *testing.T) []answer {
 	}
 }
 
-// TestExemplars compares which exemplars weir sends, scrape by scrape, with those
-// that Prometheus keeps, and with those that are in a real TSDB at the end.
+// TestExemplars compares the exemplars that weir sends, scrape by scrape, with
+// those that Prometheus keeps, and at the end with those in a real TSDB.
 func TestExemplars(t *testing.T) {
 	const args = "scrape_native_histograms = true"
 	bodies := exemplarBodies(t)
@@ -57,14 +57,14 @@ func TestExemplars(t *testing.T) {
 	var sent []string
 	for _, scrape := range scrapes {
 		for _, s := range scrape {
-			for _, e := range s.Exemplars { // labels, value, whether it has a time, and that
+			for _, e := range s.Exemplars { // labels, value, whether it has a timestamp, and the timestamp
 				labels, rest, _ := strings.Cut(e, "} ")
 				sent = append(sent, fmt.Sprintf("%s %s} %s", s.Series, labels, strings.Fields(rest)[0]))
 			}
 		}
 	}
-	// The TSDB does not mind names that are not unique; the agent does, and
-	// strict receivers refuse the request.
+	// The TSDB accepts duplicate names; the agent does not, and strict receivers
+	// refuse the request.
 	stored = slices.DeleteFunc(stored, func(e string) bool { return strings.Count(e, "id=") > 1 })
 	slices.Sort(stored)
 	slices.Sort(sent)

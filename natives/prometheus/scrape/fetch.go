@@ -15,20 +15,20 @@ import (
 
 var errBodySizeLimit = errors.New("body size limit exceeded")
 
-// statusError is an answer that is not 200 OK.
+// statusError is the status of a response that is not 200 OK.
 type statusError string
 
 func (e statusError) Error() string { return "server returned HTTP status " + string(e) }
 
-// body is a buffer for an answer. Its buf has a byte of capacity behind its
-// length.
+// body is a buffer for a response. Its buf has at least one byte of capacity
+// after its length.
 type body struct {
 	buf []byte
 	gz  *gzip.Reader
 	in  *bufio.Reader
 
-	places int      // it has, one in each of the first rooms
-	full   [][]byte // of a large body, what comes before buf while it is read
+	places int      // number of places that it occupies: one in each of the first rooms
+	full   [][]byte // the chunks of a large body that precede buf, while it is read
 	size   int      // of full
 }
 
@@ -45,12 +45,12 @@ func (b *body) free() {
 	b.buf = b.buf[:0]
 	b.releaseMemory()
 	if b.in != nil {
-		b.in.Reset(nil) // it must not keep the connection
+		b.in.Reset(nil) // must not retain the connection
 	}
 	bodies.Put(b)
 }
 
-// fetch gets a target's answer into into and returns its Content-Type.
+// fetch reads the response of a target into into and returns its Content-Type.
 func (s *settings) fetch(ctx context.Context, t *target, into *body) (contentType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *settings) fetch(ctx context.Context, t *target, into *body) (contentTyp
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		// Read what little there may be, so that the connection is used again.
+		// Read a short rest, so that the connection can be reused.
 		io.CopyN(io.Discard, resp.Body, 4<<10)
 		return "", statusError(resp.Status)
 	}
@@ -101,7 +101,7 @@ func (b *body) gunzip(r io.Reader) (io.Reader, error) {
 	return b.gz, b.gz.Reset(b.in)
 }
 
-// read reads all of r. A body of limit bytes or more is an error.
+// read reads all of r. It returns an error if the body has limit bytes or more.
 func (b *body) read(ctx context.Context, r io.Reader, limit int64) error {
 	b.buf = b.buf[:0]
 	for {

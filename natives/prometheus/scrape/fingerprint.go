@@ -7,24 +7,25 @@ import (
 	"math/bits"
 )
 
-// fingerprint stands in for a text of known length: two texts of one length
-// have the same one with a probability of 2^-64, whatever a target writes, as
-// long as it does not know the keys.
+// fingerprint represents a text whose length is known. Two texts of the same
+// length have the same fingerprint with a probability of 2^-64, whatever a target
+// writes, as long as it does not know the keys.
 //
-// It is NH of UMAC with words of 64 bits, as VMAC has it: the sum of the
-// products of two words each, after a key was added to each word, modulo 2^128.
-// A text's last words may overlap those before, which leaves texts of one length
-// as different as they were. Long ones, of which there are few, get two hashes of
-// the standard library.
+// It is NH of UMAC with 64-bit words, as in VMAC: a key is added to each word,
+// the words are multiplied in pairs, and the products are summed modulo 2^128.
+// The last words of a text may overlap the preceding ones, which keeps different
+// texts of the same length different. Long texts, which are rare, get two hashes
+// of the standard library.
 //
 // Source: Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, section 4.2;
 // https://www.rfc-editor.org/rfc/rfc4418
 type fingerprint struct{ hi, lo uint64 }
 
-// nhWords is how many words of a text have keys, but for the last two.
+// nhWords is the number of words with a key, except the last two of a text.
 const nhWords = 64
 
-// fingerprintKeys are the process's own. They are never written again.
+// fingerprintKeys are the random keys of the process. They are never written
+// again.
 var (
 	nhKeys   = newNHKeys()
 	longKeys = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -32,7 +33,7 @@ var (
 
 func newNHKeys() (keys [nhWords + 2]uint64) {
 	var b [8 * len(keys)]byte
-	rand.Read(b[:]) // which never fails
+	rand.Read(b[:]) // never fails
 	for i := range keys {
 		keys[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
@@ -68,7 +69,7 @@ func fingerprintOf(b []byte) fingerprint {
 	return fingerprint{hi, lo}
 }
 
-// fingerprintOfFew is for texts that are shorter than two words.
+// fingerprintOfFew is for texts shorter than two words.
 func fingerprintOfFew(b []byte) fingerprint {
 	n := len(b)
 	var x, y uint64
@@ -84,5 +85,5 @@ func fingerprintOfFew(b []byte) fingerprint {
 	return fingerprint{hi, lo}
 }
 
-// slot returns a hash of it for a table.
+// slot returns the hash of the fingerprint for a table.
 func (f fingerprint) slot() uint64 { return f.hi ^ f.lo }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFingerprint: it is NH over the words of a text, and every bit and the
-// order of words matter.
+// TestFingerprint: the fingerprint is NH over the words of a text, and every bit
+// and the order of words matter.
 func TestFingerprint(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65, 80, 255, 8*nhWords + 15, 8*nhWords + 16, 8*nhWords + 17, 700} {
 		seen := map[fingerprint]string{}
@@ -48,7 +48,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// slowNH is what UMAC's authors write.
+// slowNH is the definition by the authors of UMAC.
 func slowNH(b []byte) fingerprint {
 	n := len(b)
 	var words, keys []uint64
@@ -67,8 +67,8 @@ func slowNH(b []byte) fingerprint {
 	return fingerprint{binary.BigEndian.Uint64(out[8:]), binary.BigEndian.Uint64(out[16:])}
 }
 
-// TestTable: numbers are found by hash after others came, also where hashes are
-// equal, until the table is emptied.
+// TestTable: indexes are found by hash after other indexes were added, also if
+// hashes are equal, until the table is cleared.
 func TestTable(t *testing.T) {
 	var tab table
 	if i, _ := tab.first(7); i >= 0 {
@@ -92,7 +92,7 @@ func TestTable(t *testing.T) {
 			}
 		}
 		if i, slot := tab.first(1 << 40); i >= 0 {
-			for i >= 0 { // it ends
+			for i >= 0 { // the search ends
 				i, slot = tab.next(slot)
 			}
 		}

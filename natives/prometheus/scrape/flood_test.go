@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine/batch/batchtest"
 )
 
-// A target chooses its labels, but not their places in the table.
+// TestFlood: a target chooses its labels, but not their slots in the table.
 func TestFlood(t *testing.T) {
 	const n = 5000
 	c := newCache()
@@ -16,7 +16,7 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("series %d is %d", i, got)
 		}
 	}
-	// A look-up reads until a free slot.
+	// A look-up reads up to the next free slot.
 	longest, run := 0, 0
 	for _, s := range append(c.byLabels.slots, c.byLabels.slots...) {
 		if run++; s == 0 {

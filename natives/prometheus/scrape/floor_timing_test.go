@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// BenchmarkFloor is what the least that there is to do with a body takes, by
-// sample: to compare its bytes with those of another one, to find its lines, to
-// make fingerprints of names with labels, and to parse values, as here and as in
-// the standard library.
+// BenchmarkFloor measures the minimum cost of reading a body, per sample:
+// comparing its bytes with another body, finding its lines, computing
+// fingerprints of names with labels, and parsing values with the code of this
+// package and of the standard library.
 func BenchmarkFloor(b *testing.B) {
 	body := []byte(corpus(b, "node_exporter.txt").body)
 	other := bytes.Clone(body)

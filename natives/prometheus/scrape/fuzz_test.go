@@ -23,7 +23,7 @@ var realBodies = []string{
 	"exemplars.om.txt", "histogram.om.txt", "created.om.txt", "timestamps.om.txt",
 }
 
-// shortened returns the first lines of a body of testdata, with the EOF line.
+// shortened returns the first lines of a body in testdata, with the EOF line.
 func shortened(t testing.TB, name string, n int) []byte {
 	a := corpus(t, name)
 	ls := strings.SplitAfter(a.body, "\n")
@@ -34,8 +34,8 @@ func shortened(t testing.TB, name string, n int) []byte {
 	return []byte(short)
 }
 
-// bytesPlan is a plan of one change: ins in the place of del bytes. The body is
-// shown twice then, and undone.
+// bytesPlan is a plan with one change: del bytes are replaced by ins. The body is
+// then shown twice, and the change is undone.
 func bytesPlan(at, del int, ins string) []byte {
 	op := slices.IndexFunc(operations, func(o operation) bool { return o.name == "bytes" })
 	plan := append([]byte{0, byte(op), byte(at >> 8), byte(at), byte(del), byte(len(ins))}, ins...)
@@ -54,7 +54,7 @@ func addSeeds(f *testing.F) {
 	f.Add(false, uint8(2), []byte("a 1 1000\na 2\na 3\nb 1\n"), append(bytesPlan(4, 4, ""), bytesPlan(2, 1, "\n ")...))
 }
 
-// fuzzArgs are settings that a fuzz test chooses from.
+// fuzzArgs are the settings from which a fuzz test chooses.
 var fuzzArgs = []string{
 	"", "honor_timestamps = false", "track_timestamps_staleness = true", "sample_limit = 20", "honor_labels = true",
 	"label_limit = 4", `metric_name_validation_scheme = "utf8"`, "honor_metadata = false", `scrape_fallback_protocol = ""`,
@@ -62,7 +62,7 @@ var fuzzArgs = []string{
 	"sample_limit = 25\ntrack_timestamps_staleness = true", "label_value_length_limit = 40",
 }
 
-// taken is what an intake made of a body.
+// taken is the result of an intake for a body.
 type taken struct {
 	Err                                           string
 	Total, Added, SeriesAdded, Repeated, TooAhead int
@@ -72,15 +72,15 @@ type taken struct {
 // tags are the labels of the target of fuzz tests.
 var tags = []labels.Label{{Name: "instance", Value: "i"}, {Name: "job", Value: "j"}}
 
-// newIntake returns an intake as a loop makes it.
+// newIntake returns an intake as a loop creates it.
 func newIntake(set *settings, c *cache, now int64) *intake {
 	cfg := set.cfg
 	t := &target{native: cfg.ScrapeNativeHistogramsEnabled(), nhcb: cfg.ConvertClassicHistogramsToNHCBEnabled(), classic: cfg.AlwaysScrapeClassicHistogramsEnabled()}
 	return &intake{set: set, opts: t.parserOptions(set), tags: tags, c: c, now: now, maxT: now + maxAhead, after: now - 1000}
 }
 
-// scrapeInto scrapes a body into a cache as a loop does. It returns the rows' handles
-// beside what it made.
+// scrapeInto scrapes a body into a cache as a loop does. It returns the result
+// and the handles of the rows.
 func scrapeInto(set *settings, c *cache, s show, now int64) (out taken, handles []*batch.Series) {
 	in := newIntake(set, c, now)
 	if s.body == nil {
@@ -95,7 +95,7 @@ func scrapeInto(set *settings, c *cache, s show, now int64) (out taken, handles 
 	if in.wholly {
 		in.rows.series = c.columns(set, nil)
 	}
-	// The collector looks at the last row's time, and there may be none.
+	// The collector reads the time of the last row, and there may be no row.
 	end := batch.FromLabels(labels.FromStrings("end", "of rows"))
 	defer end.Release()
 	handles = in.rows.series
@@ -112,11 +112,11 @@ func scrapeInto(set *settings, c *cache, s show, now int64) (out taken, handles 
 	return out, handles
 }
 
-// pairs has handles of one cache and those of another in their place.
+// pairs maps the handles of one cache to those of another.
 type pairs map[*batch.Series]*batch.Series
 
-// pair reports whether both caches use the same handles for the same series, at
-// all times.
+// pair reports whether both caches always use the same handles for the same
+// series.
 func (p pairs) pair(as, bs []*batch.Series) bool {
 	for i := range as {
 		for a, b := range map[*batch.Series]*batch.Series{as[i]: bs[i], bs[i]: as[i]} {
@@ -138,9 +138,9 @@ func newTestSettings(t testing.TB, args string) *settings {
 	return set
 }
 
-// play compares what comes of a history with layouts and without: the same
-// rows, and the same handles for the same series. It returns in how many scrapes
-// a layout was of use.
+// play compares the results of a history with and without layouts: the rows and
+// the handles must be the same. It returns the number of scrapes that used a
+// layout.
 func play(t *testing.T, args string, shows []show) (replayed int) {
 	t.Helper()
 	set := newTestSettings(t, args)
@@ -168,7 +168,7 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 		if d := cmp.Diff(want, got); d != "" {
 			fail("(-textparse +layout)\n" + d)
 		}
-		// Markers come in any order.
+		// The order of markers is not defined.
 		if n := len(got.Rows); n == len(gotHandles)+1 && !slices.ContainsFunc(got.Rows, func(s sample) bool { return s.V == "stale" }) && !same.pair(wantHandles, gotHandles) {
 			fail("a series has another handle than before")
 		}
@@ -183,7 +183,7 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 	return replayed
 }
 
-// FuzzLayout compares what comes of histories with layouts and without.
+// FuzzLayout compares the results of histories with and without layouts.
 func FuzzLayout(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, openMetrics bool, args uint8, body, plan []byte) {
@@ -191,7 +191,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// TestHistories plays histories of real bodies that FuzzLayout may go on from.
+// TestHistories plays histories of real bodies from which FuzzLayout can start.
 func TestHistories(t *testing.T) {
 	shows, replayed := 0, 0
 	for seed := range uint64(250) {
@@ -211,7 +211,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// texts returns what the cache knows of its lines, in order.
+// texts returns the lines in the cache, sorted.
 func texts(c *cache) (out []string) {
 	for _, l := range c.lines {
 		out = append(out, fmt.Sprintf("%x %x %d %s", l.text.hi, l.text.lo, l.n, c.series[l.s].h))
@@ -220,7 +220,7 @@ func texts(c *cache) (out []string) {
 	return out
 }
 
-// consistent checks what the parts of a cache say of each other.
+// consistent checks that the parts of a cache agree with each other.
 func consistent(t *testing.T, c *cache) {
 	t.Helper()
 	means := make([]int32, len(c.series))
@@ -246,7 +246,7 @@ func consistent(t *testing.T, c *cache) {
 			if int(ln.line) >= len(c.lines) {
 				t.Fatalf("line %d of the layout is line %d of %d", i, ln.line, len(c.lines))
 			}
-			// After a failed scrape, places are of its body.
+			// After a failed scrape, indexes refer to its body.
 			if at := c.lines[ln.line].at; c.settled && lo.lines[at].line != ln.line {
 				t.Fatalf("line %d of the layout is line %d, which says %d", i, ln.line, at)
 			}
@@ -254,8 +254,8 @@ func consistent(t *testing.T, c *cache) {
 	}
 }
 
-// TestPack: a cache takes bodies as before after it gave back what it does not
-// need, and keeps the handles of series that go on.
+// TestPack: after pack, a cache reads bodies as before and keeps the handles of
+// series that continue.
 func TestPack(t *testing.T) {
 	set := newTestSettings(t, "")
 	c := newCache()
@@ -297,7 +297,7 @@ func TestPack(t *testing.T) {
 	if len(in.series) != 1 || in.series[0] != handles["a"] {
 		t.Errorf("a failed scrape has %d markers", len(in.series))
 	}
-	f("a 2\n", true, "a") // all is in the layout
+	f("a 2\n", true, "a") // all lines are in the layout
 	c.forget()
 	f("a 2\n", false, "a")
 	if c.series[0].h != handles["a"] {
@@ -307,13 +307,13 @@ func TestPack(t *testing.T) {
 	f("d 2\n", false, "d")
 }
 
-// asPrometheus compares a history with Prometheus's scrape manager. It reports
-// whether there was something to compare: a parser of theirs may panic, which would
-// end the test.
+// asPrometheus compares a history with Prometheus's scrape manager. It returns
+// false if nothing could be compared, because a parser of Prometheus panics,
+// which would end the test.
 func asPrometheus(t *testing.T, args string, shows []show) bool {
 	t.Helper()
 	if args == "honor_metadata = false" {
-		args = "" // the manager always passes metadata on
+		args = "" // the manager always forwards metadata
 	}
 	set := newTestSettings(t, args)
 	answers := make([]answer, len(shows))
@@ -339,8 +339,8 @@ func FuzzAsPrometheus(f *testing.F) {
 	})
 }
 
-// TestHistoriesAsPrometheus plays histories that FuzzAsPrometheus may go on
-// from.
+// TestHistoriesAsPrometheus plays histories from which FuzzAsPrometheus can
+// start.
 func TestHistoriesAsPrometheus(t *testing.T) {
 	compared := 0
 	for seed := range uint64(40) {

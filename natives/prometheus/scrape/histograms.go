@@ -9,14 +9,14 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// Why the resolution of a native histogram was reduced.
+// Reasons why the resolution of a native histogram was reduced.
 const (
 	reducedByFactor = "min_bucket_factor"
 	reducedByLimit  = "bucket_limit"
 )
 
-// reduce reduces the resolution of a native histogram as far as the settings ask
-// for. It returns false if the histogram is dropped.
+// reduce reduces the resolution of a native histogram as the settings require. It
+// returns false if the histogram is dropped.
 func (in *intake) reduce(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	switch {
 	case h != nil && isReplaced(h.PositiveSpans) || fh != nil && isReplaced(fh.PositiveSpans):
@@ -58,9 +58,9 @@ func (in *intake) reduceTo(schema int32, buckets func() int, reduce func(int32) 
 	return true
 }
 
-// valid reports whether Prometheus's storage would accept a native histogram,
-// and counts why it would not. Prometheus fails the whole scrape then; here the
-// other samples are worth more.
+// valid reports whether Prometheus's storage would accept a native histogram, and
+// counts the reason if not. Prometheus then fails the whole scrape; weir keeps
+// the other samples.
 func (in *intake) valid(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	if h == nil && fh == nil {
 		return true

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// delimited returns families in protobuf form.
+// delimited returns families in protobuf format.
 func delimited(t testing.TB, families ...*dto.MetricFamily) answer {
 	t.Helper()
 	var body []byte
@@ -79,7 +79,7 @@ func float(edit func(h *dto.Histogram)) *dto.Histogram {
 	return h
 }
 
-// histogramCase is a native histogram, and why weir drops it; "" if it does not.
+// histogramCase is a native histogram and the reason why weir drops it, or "".
 type histogramCase struct {
 	args   string
 	h      *dto.Histogram
@@ -126,8 +126,8 @@ func histogramCases() map[string]histogramCase {
 	add("sum is NaN", "", "", func(h H) { h.SampleSum = new(math.NaN()) })
 	add("sum is infinite", "", "", func(h H) { h.SampleSum = new(math.Inf(1)) })
 
-	// The count of all observations of a float histogram is not compared with
-	// the buckets, neither by Prometheus.
+	// Prometheus does not compare the count of all observations of a float
+	// histogram with the buckets either.
 	onlyInteger := func(name, reason string, edit func(h H)) { cases[name] = histogramCase{"", integer(edit), reason} }
 	onlyFloat := func(name, reason string, edit func(h H)) { cases[name] = histogramCase{"", float(edit), reason} }
 	onlyInteger("count too small", valid.HistogramCounts, func(h H) { h.SampleCount = new(uint64(9)) })
@@ -146,8 +146,8 @@ func histogramCases() map[string]histogramCase {
 	return cases
 }
 
-// inTSDB has Prometheus scrape a body into a real TSDB. It returns the histogram
-// h that is stored, "" for none, and what the exemplars of its series are.
+// inTSDB lets Prometheus scrape a body into a real TSDB. It returns the stored
+// histogram h, or "", and the exemplars of its series.
 func inTSDB(t *testing.T, args string, answers ...answer) (h string, exemplars []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,8 +206,8 @@ func inTSDB(t *testing.T, args string, answers ...answer) (h string, exemplars [
 	return h, exemplars
 }
 
-// viaWeir has weir scrape the answers. It returns what weir made of them, and the
-// component with its counts.
+// viaWeir lets weir scrape the answers. It returns the samples, and the component
+// with its counters.
 func viaWeir(t *testing.T, args string, answers ...answer) (scrapes [][]sample, comp *Component) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,10 +226,9 @@ func viaWeir(t *testing.T, args string, answers ...answer) (scrapes [][]sample, 
 	return scrapes, comp
 }
 
-// TestInvalidHistograms compares which native histograms weir and Prometheus
-// accept, and in what resolution, with a real TSDB as Prometheus's storage.
-// Prometheus fails a scrape with an invalid histogram as a whole; weir drops that
-// histogram and nothing else.
+// TestInvalidHistograms compares with Prometheus and a real TSDB which native
+// histograms weir accepts, and in what resolution. Prometheus fails the whole
+// scrape because of an invalid histogram; weir drops only that histogram.
 func TestInvalidHistograms(t *testing.T) {
 	cases := histogramCases()
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
@@ -273,8 +272,8 @@ func TestInvalidHistograms(t *testing.T) {
 	}
 }
 
-// TestHistogramsComeAndGo compares all that a scrape makes of series whose
-// histograms are valid sometimes, but for Prometheus failing the scrape.
+// TestHistogramsComeAndGo compares all samples of series whose histograms are
+// only sometimes valid, apart from the scrapes that Prometheus fails.
 func TestHistogramsComeAndGo(t *testing.T) {
 	good, bad := withHistogram(t, integer(func(*dto.Histogram) {})), withHistogram(t, integer(func(h *dto.Histogram) { h.SampleCount = new(uint64(1)) }))
 	fgood, fbad := withHistogram(t, float(func(*dto.Histogram) {})), withHistogram(t, float(func(h *dto.Histogram) { h.ZeroCountFloat = new(-1.0) }))
@@ -288,8 +287,8 @@ func TestHistogramsComeAndGo(t *testing.T) {
 	})), good)
 }
 
-// TestMismatchAmongOthers: textparse ends a body at a native histogram whose spans
-// do not match its buckets. What comes before and after it is scraped.
+// TestMismatchAmongOthers: textparse stops at a native histogram whose spans do
+// not match its buckets. weir still scrapes the samples before and after it.
 func TestMismatchAmongOthers(t *testing.T) {
 	bad := func(h *dto.Histogram) {
 		h.PositiveSpan = spans(0, 9)
@@ -321,7 +320,7 @@ func TestMismatchAmongOthers(t *testing.T) {
 	if d := cmp.Diff([]string{`first""2"`, `second""4"`, `second""6"`}, series("")); d != "" {
 		t.Errorf("series (-want +got)\n%s", d)
 	}
-	// Count, sum and two buckets of the invalid ones stay.
+	// Count, sum and two buckets of the invalid histograms stay.
 	if got := series("scrape_classic_histograms = true"); len(got) != 3+3*4 {
 		t.Errorf("series with classic histograms: %q", got)
 	}
@@ -348,7 +347,7 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestRandomHistograms compares histograms that FuzzHistogram may go on from.
+// TestRandomHistograms compares histograms from which FuzzHistogram can start.
 func TestRandomHistograms(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 5))
 	cases := histogramCases()
@@ -388,8 +387,8 @@ func TestRandomHistograms(t *testing.T) {
 	}
 }
 
-// compareHistogram has Prometheus and weir scrape a histogram and compares what
-// they make of it. It reports whether it was accepted.
+// compareHistogram lets Prometheus and weir scrape a histogram and compares the
+// results. It reports whether it was accepted.
 func compareHistogram(t *testing.T, h *dto.Histogram, limits bool) (accepted bool) {
 	t.Helper()
 	args := "scrape_native_histograms = true\n"
@@ -398,7 +397,7 @@ func compareHistogram(t *testing.T, h *dto.Histogram, limits bool) (accepted boo
 	}
 	body := withHistogram(t, h)
 	if err := newIntake(newTestSettings(t, args), newCache(), 0).body(append([]byte(body.body), 0)[:len(body.body)], protoType); err != nil && strings.Contains(err.Error(), "panicked") {
-		t.Skip("textparse panics") // which would end the test with Prometheus
+		t.Skip("textparse panics") // would end the test in Prometheus
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld([]answer{body})
@@ -417,7 +416,7 @@ func compareHistogram(t *testing.T, h *dto.Histogram, limits bool) (accepted boo
 		}
 		want, theirs := of(byManager(t, w, decode(t, args), 1))
 		got, ours := of(byWeir(t, w, decode(t, args), 1))
-		// Where a reduction fails, Prometheus fails the scrape.
+		// If a reduction fails, Prometheus fails the scrape.
 		if got != want || theirs && !ours {
 			t.Errorf("weir made %q of it (up %v), Prometheus %q (up %v)", got, ours, want, theirs)
 		}

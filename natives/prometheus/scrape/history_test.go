@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// dice are choices read from bytes, so that a fuzz test can make them; when
-// there are none left, each is 0.
+// dice are choices that are read from bytes, so that a fuzz test can make them.
+// When the bytes are used up, each choice is 0.
 type dice struct{ left []byte }
 
 // n returns a number below most.
@@ -24,7 +24,7 @@ func (d *dice) n(most int) int {
 	return v % max(most, 1)
 }
 
-// page is a body in the making, line by line, each with its line feed.
+// page is a body that is edited line by line. Each line includes its line feed.
 type page struct {
 	om    bool
 	lines []string
@@ -36,12 +36,12 @@ func newPage(om bool, body []byte) *page {
 
 func (p *page) body() []byte { return []byte(strings.Join(p.lines, "")) }
 
-// sampleLine is a line of a sample, cut where textparse would.
+// sampleLine is a sample line, split into the parts that textparse distinguishes.
 type sampleLine struct{ name, labels, space, value, rest string }
 
 func (s sampleLine) String() string { return s.name + s.labels + s.space + s.value + s.rest }
 
-// cutSample cuts a line; ok is false for what is no sample.
+// cutSample splits a line. ok is false if it is not a sample line.
 func cutSample(line string) (s sampleLine, ok bool) {
 	i := strings.IndexAny(line, "{ \t\n")
 	if i < 0 || strings.HasPrefix(line, "#") || line[i] == '\n' {
@@ -70,10 +70,10 @@ func cutSample(line string) (s sampleLine, ok bool) {
 	return s, s.value != ""
 }
 
-// line picks a line.
+// line chooses a line.
 func (p *page) line(d *dice) int { return d.n(len(p.lines)) }
 
-// sample edits the next sample at a line that is picked.
+// sample edits the next sample at or after a chosen line.
 func (p *page) sample(d *dice, edit func(*sampleLine)) {
 	from := p.line(d)
 	for i := range p.lines {
@@ -99,7 +99,7 @@ func (p *page) samples(n int, edit func(*sampleLine)) {
 	}
 }
 
-// metadata edits the next line of metadata at a line that is picked.
+// metadata edits the next metadata line at or after a chosen line.
 func (p *page) metadata(d *dice, edit func(string) string) {
 	from := p.line(d)
 	for i := range p.lines {
@@ -119,7 +119,7 @@ func feed(line, text string) string {
 	return line + text
 }
 
-// title gives the first letter of a line another case.
+// title toggles the case of the first letter of a line.
 func title(line string) string {
 	if line == "" {
 		return ""
@@ -137,7 +137,7 @@ func randomValue(r *rand.Rand) string {
 	return fmt.Sprint(r.Uint64() >> r.IntN(60))
 }
 
-// Pieces that operations put into bodies.
+// Texts that operations insert into bodies.
 var (
 	insertedLines = []string{
 		"\n", " \n", "#\n", "# a comment\n", "#HELP a b\n", "# TYPE\n", "# EOF\n", "new_series 1\n", "new_series{a=\"b\"} 2\n", "new_series{a=\"b\",} 2\n",
@@ -356,12 +356,12 @@ var operations = []operation{
 	{"nothing", func(p *page, d *dice) { p.lines = []string{""} }},
 }
 
-// show is what happens to a target at one scrape.
+// show is the event of one scrape of a target.
 type show struct {
-	body    []byte // nil: the scrape fails
+	body    []byte // nil if the scrape fails
 	om      bool
-	patient int  // bodies until the cache is packed
-	forget  bool // what lines mean has changed before
+	patient int  // number of bodies until the cache is packed
+	forget  bool // the meaning of lines changed before the scrape
 	what    string
 }
 
@@ -372,11 +372,11 @@ func (s show) contentType() string {
 	return textType
 }
 
-// history plays operations, chosen by plan, on a body. After some the target is
-// scraped once or more; then the changes stay, or the body is what it was
-// before them, or at first.
+// history applies operations, chosen by plan, to a body. After some operations,
+// the target is scraped once or more; then the changes stay or the body is reset
+// to its previous or first content.
 func history(om bool, first, plan []byte) (out []show) {
-	const most = 40 // scrapes
+	const most = 40 // number of scrapes
 	d := &dice{left: plan}
 	add := func(p *page, what string) {
 		out = append(out, show{body: p.body(), om: p.om, patient: 3, what: what})
@@ -422,7 +422,7 @@ func history(om bool, first, plan []byte) (out []show) {
 	return out
 }
 
-// randomPlan is a plan as a fuzz test might make it.
+// randomPlan returns a plan that a fuzz test might create.
 func randomPlan(r *rand.Rand) []byte {
 	plan := make([]byte, 20+r.IntN(140))
 	for i := range plan {
@@ -431,7 +431,7 @@ func randomPlan(r *rand.Rand) []byte {
 	return plan
 }
 
-// TestOperations: each does something to some body, and the same at all times.
+// TestOperations: each operation changes some body, and is deterministic.
 func TestOperations(t *testing.T) {
 	bodies := [][]byte{[]byte(corpus(t, "kube_state.txt").body), []byte(corpus(t, "exemplars.om.txt").body)}
 	for _, op := range operations {

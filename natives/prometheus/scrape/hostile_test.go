@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 )
 
-// TestHostileBodies: whatever a body holds, the scrape fails or gives samples,
-// and what is said of it is short.
+// TestHostileBodies: whatever a body contains, the scrape fails or returns
+// samples, and its error message is short.
 func TestHostileBodies(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	f := func(name, body, wantUp string, samples int) {
@@ -23,7 +23,7 @@ func TestHostileBodies(t *testing.T) {
 	f("help of a megabyte", "# HELP a "+long+"\na 1\n", "1", 1)
 	f("100,000 labels", "a{"+labelList(100_000)+"} 1\n", "1", 1)
 	f("number of a megabyte", "a "+strings.Repeat("1", 1<<20)+"\n", "0", 0)
-	f("name that is not allowed beside a megabyte", fmt.Sprintf("a{\"b c\"=\"1\",l=%q} 1\n", long), "0", 0)
+	f("invalid name together with a megabyte", fmt.Sprintf("a{\"b c\"=\"1\",l=%q} 1\n", long), "0", 0)
 	f("no number", "a "+long+"\n", "0", 0)
 	f("line that does not end", "a{l=\""+long, "0", 0)
 	f("wrong label name", fmt.Sprintf("a{0%s=\"1\"} 1\n", long), "0", 0)
@@ -31,7 +31,7 @@ func TestHostileBodies(t *testing.T) {
 	f("invalid UTF-8 in a name", "a\xff 1\n", "0", 0)
 	f("invalid UTF-8 in a help", "# HELP a \xff\na 1\n", "0", 0)
 	f("label that appears twice", fmt.Sprintf("a{l=%q,l=%q} 1\n", long, long), "0", 0)
-	f("NULs", strings.Repeat("\x00", 1<<20), "1", 0) // for textparse the end
+	f("NULs", strings.Repeat("\x00", 1<<20), "1", 0) // the end of the body for textparse
 	f("a page", "<!DOCTYPE html><html>"+long, "0", 0)
 	f("line feeds", strings.Repeat("\n", 1<<20), "1", 0)
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// TargetInfo is a target as DebugInfo shows it.
+// TargetInfo is a target in the result of DebugInfo.
 type TargetInfo struct {
 	URL        string            `json:"url"`
 	Labels     map[string]string `json:"labels"`
-	Health     string            `json:"health"` // unknown, up or down
+	Health     string            `json:"health"` // "unknown", "up" or "down"
 	Error      string            `json:"error,omitempty"`
 	LastScrape time.Time         `json:"last_scrape,omitzero"`
 	Seconds    float64           `json:"last_scrape_seconds"`
 	Samples    int               `json:"last_scrape_samples"`
 }
 
-// maxShown is how many targets an Info has: those that are down first.
+// maxShown is the maximum number of targets in an Info. Targets that are down
+// come first.
 const maxShown = 1000
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
 	Targets []TargetInfo `json:"targets"`
-	More    int          `json:"more_targets,omitempty"` // that are not in Targets
-	Invalid []string     `json:"invalid,omitempty"`      // why others are not scraped, the first reasons
-	Surplus int          `json:"surplus,omitempty"`      // targets that are not scraped because there are too many
+	More    int          `json:"more_targets,omitempty"` // number of targets that are not in Targets
+	Invalid []string     `json:"invalid,omitempty"`      // the first reasons why targets are not scraped
+	Surplus int          `json:"surplus,omitempty"`      // number of targets that are not scraped because there are too many
 }
 
 // DebugInfo returns an Info.
@@ -56,7 +57,8 @@ func (c *Component) DebugInfo() any {
 	return info
 }
 
-// downFirst returns the loops whose targets are down, then the others.
+// downFirst returns the loops whose targets are down, followed by the other
+// loops.
 func downFirst(loops []*loop) []*loop {
 	var down, others []*loop
 	for _, l := range loops {

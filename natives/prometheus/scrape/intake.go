@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// rows are the columns of a batch in the making.
+// rows are the columns of a batch that is being built.
 type rows struct {
 	series     []*batch.Series
 	t          []int64
@@ -24,7 +24,7 @@ type rows struct {
 	starts     []batch.Start
 }
 
-// reset drops the rows and makes room for n.
+// reset removes the rows and allocates memory for n rows.
 func (r *rows) reset(n int) {
 	*r = rows{series: make([]*batch.Series, 0, n), t: r.t[:0], v: r.v[:0]}
 	if cap(r.v) < n {
@@ -38,40 +38,40 @@ func (r *rows) add(s *batch.Series, t int64, v float64) {
 	r.v = append(r.v, v)
 }
 
-// intake makes rows of one body. It does what scrapeLoopAppenderV2.append of
-// Prometheus does, with the errors its storage would return for a sample that
-// repeats another or lies too far ahead.
+// intake converts one body to rows. It follows scrapeLoopAppenderV2.append of
+// Prometheus, including the errors that Prometheus's storage returns for a sample
+// that repeats another one or lies too far in the future.
 type intake struct {
 	set  *settings
 	opts textparse.ParserOptions
-	tags []labels.Label // of the target, those that samples get
+	tags []labels.Label // labels of the target that samples get
 	c    *cache
-	now  int64 // the scrape's time, Unix ms
+	now  int64 // the time of the scrape, Unix ms
 	maxT int64 // latest timestamp to accept
 
-	after  int64 // no sample of the target before this scrape is later
-	latest int64 // none of this scrape is
+	after  int64 // no earlier sample of the target is later, Unix ms
+	latest int64 // no sample of this scrape is later, Unix ms
 
 	rows
-	wholly bool // rows are those of the last layout, and series is left empty
+	wholly bool // all rows are those of the last layout, and series is left empty
 
 	total       int // samples in the body
-	added       int // of those, after relabelling
+	added       int // samples after relabelling
 	seriesAdded int
-	repeated    int // dropped, their series was in the body before
-	ahead       int // dropped, too far in the future
+	repeated    int // samples dropped because the series occurred in the body before
+	ahead       int // samples dropped because they are too far in the future
 
 	invalid    map[string]int // native histograms that were dropped, by reason
-	invalidErr error          // of the first of them
-	reduced    map[string]int // native histograms of a lower resolution now, by reason
+	invalidErr error          // the error of the first of them
+	reduced    map[string]int // native histograms whose resolution was reduced, by reason
 	exDropped  map[string]int // exemplars that were dropped, by reason
 
-	appended  int // what counts towards sample_limit
+	appended  int // number of samples that count towards sample_limit
 	limitErr  error
 	bucketErr error
 
 	typ model.MetricType // of the last TYPE line
-	fam int              // family of the last metadata line, + 1; 0 when it cannot be trusted
+	fam int              // index of the family of the last metadata line, + 1; 0 if it is unknown
 
 	rec   recorder
 	plain plain
@@ -79,23 +79,23 @@ type intake struct {
 	// Scratch memory.
 	lset labels.Labels
 	wire []byte // labels encoded as Series.AppendWire does
-	// tagsValid says that tags have valid names and values, once it is known.
+	// tagsValid is true if tags have valid names and values. It is only set if
+	// tagsKnown.
 	tagsValid, tagsKnown bool
 	exemplar             exemplar.Exemplar
 	exemplars            []exemplar.Exemplar
 }
 
-// empty makes the rows of a scrape without a body: markers for all that was
-// in the last one.
+// empty creates the rows of a scrape without a body: markers for all series of
+// the last one.
 func (in *intake) empty() {
 	in.stale()
 	in.c.settled = false
 	in.c.done(false)
 }
 
-// body makes the rows of a body. It needs one byte of capacity behind it,
-// which textparse may write to. After an error the scrape is to end as empty
-// does, in an intake of its own.
+// body converts a body to rows. b needs one byte of spare capacity, to which
+// textparse may write. After an error, the caller calls empty of a new intake.
 func (in *intake) body(b []byte, contentType string) (err error) {
 	if len(b) == 0 {
 		in.empty()
@@ -119,7 +119,7 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		defer c.expect(0)
 	}
 	defer func() {
-		if v := recover(); v != nil { // a parser met what it was not made for
+		if v := recover(); v != nil { // the parser met a case that it does not handle
 			err = fmt.Errorf("%w: parser panicked: %v", errInvalidBody, v)
 		}
 		if err != nil {
@@ -154,22 +154,23 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 	c.exemplars.done(true)
 	c.done(true)
 	if first {
-		c.pack() // the memory that is taken now stays
+		c.pack() // later allocations stay
 	}
 	return nil
 }
 
-// mostExpected is for how many samples room is made before they were seen.
+// mostExpected is the maximum number of samples for which memory is allocated in
+// advance.
 const mostExpected = 10_000
 
-// sampleLines returns about how many samples b has, if it is text.
+// sampleLines returns the approximate number of samples in b, if it is text.
 func sampleLines(b []byte) int {
 	return bytes.Count(b, []byte("\n")) - bytes.Count(b, []byte("\n#"))
 }
 
-// replay tries to take the whole body from the layout. When that works, what
-// the cache knows after the scrape is what it knew before: the same lines, the
-// same series tracked, the same metadata. So nothing is touched.
+// replay tries to read the whole body with the layout. If this succeeds, the
+// cache need not be changed: the lines, the tracked series and the metadata are
+// the same as before.
 func (in *intake) replay(lo *layout, b []byte) (all bool) {
 	room := in.c.room()
 	in.v, in.t = make([]float64, 0, room), make([]int64, 0, room)
@@ -181,7 +182,7 @@ func (in *intake) replay(lo *layout, b []byte) (all bool) {
 	return all
 }
 
-// stale adds the markers of series that are not in the running scrape.
+// stale adds markers for the series that are not in the current scrape.
 func (in *intake) stale() {
 	stale := in.c.appendStale(nil)
 	in.c.ended = len(stale)
@@ -190,8 +191,8 @@ func (in *intake) stale() {
 	}
 }
 
-// parse makes rows of b by textparse, and by the old layout, which may be nil,
-// where that has the same lines.
+// parse converts b to rows. It uses textparse, and the old layout, which may be
+// nil, where it has the same lines.
 func (in *intake) parse(b []byte, contentType string, old *layout) error {
 	if old != nil {
 		if len(b) < maxLayoutBody {
@@ -208,8 +209,8 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 			p, _ = textparse.New(fixed, contentType, labels.NewSymbolTable(), in.opts)
 		}
 	}
-	// Start timestamps of OpenMetrics are in lines of their own, wherever
-	// the parser looks for them.
+	// In OpenMetrics, start timestamps are on separate lines anywhere in the
+	// body, and the parser looks for them.
 	apart := formatOf(p) == openMetricsFormat && in.set.args.StartTimestampZeroIngestion
 	if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart && len(b) < maxLayoutBody {
 		in.rec.layout = newLayout(f, contentType)
@@ -218,8 +219,8 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 	return err
 }
 
-// parseRest takes lines from p, to the end of the body or until more says of a
-// sample line, with what parsed returned, that it has had enough.
+// parseRest reads lines from p, up to the end of the body or until more returns
+// false. more is called after each sample line with the results of parsed.
 func (in *intake) parseRest(p textparse.Parser, b []byte, more func(at, bound int) bool) (at, bound int, err error) {
 	for {
 		et, err := p.Next()
@@ -248,25 +249,25 @@ func (in *intake) parseRest(p textparse.Parser, b []byte, more func(at, bound in
 	}
 }
 
-// resumer takes a body by an old layout where that has the same lines, plain
-// lines by itself, and the others by textparse.
+// resumer reads a body: lines that are the same as in the old layout by the
+// layout, plain lines itself, and all other lines by textparse.
 type resumer struct {
 	*intake
 	old *layout
 	b   []byte
 
-	at   int // the line of old that is expected next
+	at   int // the index in old of the line that is expected next
 	pos  int // where the next line starts
 	done bool
 }
 
-// parseBy makes rows of b by a layout, and by textparse where that has other
-// lines.
+// parseBy converts b to rows by a layout, and by textparse where the lines
+// differ.
 func (in *intake) parseBy(old *layout, b []byte) (err error) {
 	r := resumer{intake: in, old: old, b: b}
 	in.plain.format = old.format
 	r.pos, r.at, r.done = in.follow(old, b, 0, 0)
-	// Each return to textparse costs a parser, so there is a limit.
+	// Each return to textparse creates a parser, so their number is limited.
 	for restarts := 0; !r.done && restarts <= 16+len(old.lines)/16; {
 		if goesOn, err := r.plainLines(); err != nil {
 			return err
@@ -293,8 +294,8 @@ func (in *intake) parseBy(old *layout, b []byte) (err error) {
 	return err
 }
 
-// plainLines takes plain lines, and what the layout has of those that follow.
-// goesOn is false when layouts are of no use in the rest of the body.
+// plainLines reads plain lines and the lines that follow them in the layout.
+// goesOn is false if layouts cannot be used for the rest of the body.
 func (r *resumer) plainLines() (goesOn bool, err error) {
 	for !r.done && r.plain.line(r.b, r.pos, r.rec.variable) {
 		at, bound, err := r.parsed(r.b, &r.plain, false)
@@ -312,8 +313,9 @@ func (r *resumer) plainLines() (goesOn bool, err error) {
 	return true, nil
 }
 
-// resume follows the layout behind a sample line that ends at bound, and whose
-// place in the layout is at, -1 for none. It reports whether that got it on.
+// resume follows the layout after a sample line that ends at bound. at is the
+// index of the line in the layout, or -1. resume reports whether the layout
+// matched further lines.
 func (r *resumer) resume(at, bound int) bool {
 	if bound < 0 {
 		return false
@@ -333,7 +335,7 @@ func (r *resumer) resume(at, bound int) bool {
 		r.at = at + 1
 		return try(at + 1)
 	}
-	// It is in the place of the line that was expected, or before it.
+	// The line replaces the expected line or was inserted before it.
 	if try(r.at+1) || try(r.at) {
 		return true
 	}
@@ -341,10 +343,10 @@ func (r *resumer) resume(at, bound int) bool {
 	return false
 }
 
-// follow takes lines from the layout, from line i on, as long as b has the
-// same after p, which is the end of the line before, or 0. n is how many it
-// took; the next line starts at pos, which may be behind lines of metadata that
-// are those of the layout. done is true when b ends as the layout.
+// follow reads lines with the layout, starting with line i, as long as b has the
+// same text after p. p is the end of the previous line, or 0. n is the number of
+// lines read. The next line starts at pos, which may follow metadata lines that
+// match the layout. done is true if b ends like the layout.
 func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool) {
 	odd := lo.oddFrom(i)
 	for ; i < len(lo.lines); i++ {
@@ -360,8 +362,9 @@ func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool)
 			q = l.value(b, p)
 		}
 		if q < 0 {
-			// Another sample may follow the same lines. Where nothing is before
-			// the name, that is the beginning of a body.
+			// The metadata lines may match, although a different sample follows
+			// them. If there is no text before the name, p is at the beginning of
+			// a body.
 			if ln.flags&lineOdd != 0 && lo.odd[odd].n > 0 && lo.odd[odd].matches(b, p) {
 				in.replayMetadata(lo, odd)
 				return p + int(lo.odd[odd].n), n, false
@@ -397,7 +400,7 @@ func (in *intake) metadata(name []byte, kind metaKind, text []byte) {
 	in.recordMetadata(layoutMeta{family: uint32(f), kind: kind, text: kind.textOf(in.c.families[f].meta)})
 }
 
-// replayMetadata applies the metadata lines of an odd run, or those of the tail.
+// replayMetadata applies the metadata lines of an odd run or of the tail.
 func (in *intake) replayMetadata(lo *layout, odd int) {
 	from, to := uint32(0), lo.tail.meta
 	if odd > 0 {
@@ -412,7 +415,7 @@ func (in *intake) replayMetadata(lo *layout, odd int) {
 	}
 }
 
-// recordMetadata notes a metadata line for those that follow.
+// recordMetadata records a metadata line for the lines that follow.
 func (in *intake) recordMetadata(m layoutMeta) {
 	in.rec.metadata(m)
 	if m.kind == metaType {

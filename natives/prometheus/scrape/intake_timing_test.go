@@ -15,9 +15,9 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// BenchmarkIntake measures what a body costs that came before with other
-// values: taken from its layout, by a layout that has one line more, and by
-// textparse with a look-up for each line. "textparse" is the parser alone.
+// BenchmarkIntake measures the cost of a body that was scraped before with other
+// values: read with its layout, with a layout that has one additional line, and
+// with textparse and a look-up for each line. "textparse" is the parser alone.
 func BenchmarkIntake(b *testing.B) {
 	for _, name := range []string{"node_exporter.txt", "alltypes.txt", "histogram.om.txt", "exemplars.om.txt"} {
 		one := corpus(b, name)

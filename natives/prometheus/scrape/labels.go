@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// withTarget returns scraped labels with those of the target. A name that both
-// have is the target's, and the scraped value moves to exported_<name>; with
-// honor it is the scraped one's.
+// withTarget returns the scraped labels together with those of the target. If
+// both have a label, the target's value is used and the scraped value moves to
+// exported_<name>; with honor, the scraped value is used.
 func withTarget(scraped labels.Labels, target []labels.Label, honor bool) labels.Labels {
 	b := labels.NewBuilder(scraped)
 	var conflicts []labels.Label
@@ -35,7 +35,7 @@ func withTarget(scraped labels.Labels, target []labels.Label, honor bool) labels
 }
 
 // partOf reports whether a sample of that name belongs to a metric family. In
-// text and OpenMetrics a line may follow metadata of another family.
+// both text formats, a line may follow metadata of another family.
 func partOf(name, family string, typ model.MetricType) bool {
 	if !strings.HasPrefix(name, family) {
 		return false
@@ -49,7 +49,7 @@ func partOf(name, family string, typ model.MetricType) bool {
 		return name
 	}
 	switch typ {
-	case model.MetricTypeCounter: // Prometheus text has _total in the family's name too
+	case model.MetricTypeCounter: // In Prometheus text, the family name contains _total too.
 		return strings.TrimSuffix(family, "_total") == cut("_total")
 	case model.MetricTypeHistogram:
 		return family == cut("_bucket", "_sum", "_count")

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 )
 
-// A target that nobody expects to be large is warned of once, unless it is bounded.
+// TestLargeTarget: a warning is logged once for an unexpectedly large target,
+// unless it has a sample_limit.
 func TestLargeTarget(t *testing.T) {
 	var b strings.Builder
 	for i := range 100_001 {

@@ -11,101 +11,102 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// format is the syntax of a body, as far as layouts know it.
+// format is the syntax of a body, as far as layouts distinguish it.
 type format uint8
 
 const (
-	otherFormat format = iota // never has a layout
+	otherFormat format = iota // has no layout
 	textFormat
 	openMetricsFormat
 )
 
-// layout is what stays the same when a target is scraped again: the lines of
-// its last body without values and timestamps. The text between two values is
-// a run: a line feed, maybe metadata and comments, then name and labels of the
-// next sample and a space. Where a new body has the same run between two values,
-// textparse would see the same lines, so only the values are parsed.
+// layout is the part of a body that stays the same between scrapes: the lines of
+// the last body without values and timestamps. The text between two values is a
+// run: a line feed, optional metadata and comments, and the name and labels of
+// the next sample with a space. If a new body has the same run between two
+// values, textparse would read the same lines, so only the values are parsed.
 //
-// Why that is so: a run starts where a lexer has just ended a value (or
-// timestamp) and meets a line feed, and ends with the space before the next
-// value; what the lexer makes of the bytes between depends on nothing else. A
-// value ends where a space, a line feed or the body's end is, for the lexers
-// as for parseValue. What the parsers keep from line to line is the type of
-// the last TYPE line and the last UNIT: they matter for the labels of lines
-// that are not cached, and those are never parsed from a layout.
+// This is correct for the following reasons. A run starts where a lexer has just
+// ended a value (or timestamp) and meets a line feed, and it ends with the space
+// before the next value; the tokens between depend on nothing else. A value ends
+// at a space, at a line feed or at the end of the body, both for the lexers and
+// for parseValue. The only state that the parsers keep between lines is the type
+// of the last TYPE line and the last UNIT. They affect the labels of lines that
+// are not cached, and such lines are never read with a layout.
 //
-// Texts are not kept: fingerprint and length of each stand in for them. Most runs
-// are no more than a line feed, the text of a cached line, and a space.
+// Texts are not stored, only their fingerprints and lengths. Most runs consist of
+// a line feed, the text of a cached line, and a space.
 type layout struct {
 	format      format
 	contentType string
 
 	lines []layoutLine
-	odd   []oddRun // of lines flagged so, one after the other
+	odd   []oddRun // of the lines with lineOdd, in order
 	meta  []layoutMeta
-	tail  oddRun // what follows the last value, all of it
+	tail  oddRun // the text after the last value
 
-	ok     bool // it describes a whole body
-	rows   int  // samples that the body gave
-	opaque int  // lines flagged so
+	ok     bool // the layout describes a whole body
+	rows   int  // number of samples in the body
+	opaque int  // number of lines with lineOpaque
 
-	// column is the series of a batch made from this layout, the report's
-	// among them; every batch that is made so shares it.
+	// column contains the series of a batch that consists of this layout,
+	// including those of the report. All such batches share it.
 	column    []*batch.Series
 	columnFor *settings
 }
 
 // layoutLine is one sample line.
 type layoutLine struct {
-	line  uint32 // of the cache
+	line  uint32 // index in the cache
 	flags lineFlags
 }
 
-// oddRun is what a run has beside a line feed, name and labels, and a space.
+// oddRun is the part of a run that is more than a line feed, name and labels, and
+// a space.
 type oddRun struct {
-	before fingerprint // of what is before the name
-	n      uint32      // its length
-	at     uint32      // the line whose run it is
-	meta   uint32      // where its metadata lines in layout.meta end
-	pad    uint32      // length of the white space behind the labels
+	before fingerprint // of the text before the name
+	n      uint32      // length of that text
+	at     uint32      // index of its line
+	meta   uint32      // end of its metadata lines in layout.meta
+	pad    uint32      // length of the white space after the labels
 }
 
 type lineFlags uint8
 
 const (
-	// lineHasT: a space and a timestamp follow the value.
+	// lineHasT: the value is followed by a space and a timestamp.
 	lineHasT lineFlags = 1 << iota
-	// lineRepeated: the series was in the body before, the value is dropped.
+	// lineRepeated: the series occurred in the body before; the value is dropped.
 	lineRepeated
-	// lineOpaque: more follows the value (an exemplar, white space); textparse
-	// looks at the line.
+	// lineOpaque: more text follows the value (an exemplar, white space);
+	// textparse reads the line.
 	lineOpaque
-	// lineOdd: the run is an odd one.
+	// lineOdd: the run is described by an oddRun.
 	lineOdd
 )
 
 // layoutMeta is a metadata line in a run.
 type layoutMeta struct {
-	family uint32 // of the cache
+	family uint32 // index in the cache
 	kind   metaKind
 	text   string // shared with the family's metadata
 }
 
-// maxLayoutBody is the size of a body that no layout is kept of.
+// maxLayoutBody is the size from which no layout is kept for a body.
 const maxLayoutBody = 1 << 30
 
-// layouts are those to record bodies in.
+// layouts is the pool of layouts for recording.
 var layouts = sync.Pool{New: func() any { return new(layout) }}
 
-// newLayout returns an empty layout to record the body in.
+// newLayout returns an empty layout for recording a body.
 func newLayout(f format, contentType string) *layout {
 	lo := layouts.Get().(*layout)
 	lo.format, lo.contentType, lo.ok = f, contentType, true
 	return lo
 }
 
-// free gives back a layout that was recorded in; it must not be used any more.
-// nil is fine.
+// free returns a layout to the pool after recording. It must not be used any
+// more. lo may be nil.
 func (lo *layout) free() {
 	if lo == nil {
 		return
@@ -113,15 +114,16 @@ func (lo *layout) free() {
 	clear(lo.meta)
 	lines, odd, meta := lo.lines[:0], lo.odd[:0], lo.meta[:0]
 	*lo = layout{}
-	// The pool serves targets of every size; one huge body must not stay for
-	// all of them.
+	// The pool serves targets of every size; the memory of one huge body must not
+	// stay for all of them.
 	if cap(lines) <= 64<<10 && cap(odd) <= 64<<10 {
 		lo.lines, lo.odd, lo.meta = lines, odd, meta
 	}
 	layouts.Put(lo)
 }
 
-// kept returns what was recorded in memory of its size.
+// kept returns a copy of the recorded layout with exactly the memory that it
+// needs.
 func (lo *layout) kept() *layout {
 	out := *lo
 	out.lines, out.odd, out.meta = slices.Clone(lo.lines), slices.Clone(lo.odd), slices.Clone(lo.meta)
@@ -129,15 +131,15 @@ func (lo *layout) kept() *layout {
 	return &out
 }
 
-// recorder writes the layout of a body as its lines are met.
+// recorder records the layout of a body while its lines are read.
 type recorder struct {
 	*layout
-	mark int // up to where the body was looked at
+	mark int // the end of the part that was read
 }
 
-// sample records a sample line. Its name and labels are key bytes before pad
-// bytes of white space before value, which is where its value starts in b; bound
-// is where what may change ends. It returns the line's place.
+// sample records a sample line and returns its index. Its name and labels take
+// key bytes, followed by pad bytes of white space. Its value starts at value in
+// b, and its variable part ends at bound.
 func (r *recorder) sample(b []byte, line, key, pad, value, bound int, flags lineFlags) int {
 	if r.layout == nil || !r.ok {
 		return -1
@@ -164,14 +166,14 @@ func (r *recorder) metadata(m layoutMeta) {
 	}
 }
 
-// invalid says that the body has something that a layout cannot describe.
+// invalid records that the body contains something that a layout cannot describe.
 func (r *recorder) invalid() {
 	if r.layout != nil {
 		r.ok = false
 	}
 }
 
-// finish records what follows the last value.
+// finish records the text after the last value.
 func (r *recorder) finish(b []byte, rows int) {
 	if r.layout == nil || !r.ok {
 		return
@@ -179,17 +181,18 @@ func (r *recorder) finish(b []byte, rows int) {
 	tail := b[r.mark:]
 	r.tail = oddRun{before: fingerprintOf(tail), n: uint32(len(tail)), at: uint32(len(r.lines)), meta: uint32(len(r.meta))}
 	r.rows = rows
-	// With many opaque lines, a parser for each costs more than one for all.
+	// If there are many opaque lines, a parser for each costs more than one
+	// parser for all.
 	r.ok = r.opaque <= len(r.lines)/4
 }
 
-// matches reports whether b has at p what is before the name.
+// matches reports whether b contains at p the text before the name.
 func (o *oddRun) matches(b []byte, p int) bool {
 	return int(o.n) <= len(b)-p && fingerprintOf(b[p:p+int(o.n)]) == o.before
 }
 
-// value returns where in b the value of a line starts whose run starts at p,
-// and -1 when that is not the line's run.
+// value returns the position in b of the value of a line whose run starts at p,
+// or -1 if the run is not that of the line.
 func (l *line) value(b []byte, p int) int {
 	end := p + 1 + int(l.n)
 	if end >= len(b) || b[p] != '\n' || b[end] != ' ' || fingerprintOf(b[p+1:end]) != l.text {
@@ -198,7 +201,7 @@ func (l *line) value(b []byte, p int) int {
 	return end + 1
 }
 
-// oddValue is value for an odd run.
+// oddValue is value for a line with an odd run.
 func (l *line) oddValue(b []byte, p int, odd *oddRun) int {
 	if !odd.matches(b, p) {
 		return -1
@@ -217,13 +220,13 @@ func (l *line) oddValue(b []byte, p int, odd *oddRun) int {
 	return q
 }
 
-// oddFrom returns the place in odd of the first one of line i or later.
+// oddFrom returns the index in odd of the first line that is not before line i.
 func (lo *layout) oddFrom(i int) int {
 	return sort.Search(len(lo.odd), func(k int) bool { return int(lo.odd[k].at) >= i })
 }
 
-// variable parses what may change in the line whose value starts b: the value
-// and maybe a timestamp. n is its length; the line ends there.
+// variable parses the variable part of a line at the beginning of b: the value
+// and an optional timestamp. n is its length, and the line must end there.
 func (lo *layout) variable(b []byte, flags lineFlags) (v float64, t int64, n int, ok bool) {
 	v, n, ok = parseValue(b)
 	if !ok {
@@ -251,10 +254,10 @@ func (lo *layout) variable(b []byte, flags lineFlags) (v float64, t int64, n int
 }
 
 // replay parses b as a body of this layout, which must have no opaque lines;
-// lines are the cache's. It appends the values of its rows to vs, and to ts their
-// timestamps, with now for lines without one. all is false when b is no such
-// body, or has a timestamp above maxT; the rows are to be thrown away then.
-// Without honor, timestamps are parsed but not used.
+// lines are those of the cache. It appends the values of the rows to vs and their
+// timestamps to ts; lines without a timestamp get now. all is false if b does not
+// match the layout or contains a timestamp above maxT; the caller must then
+// discard the rows. Without honor, timestamps are parsed but not used.
 func (lo *layout) replay(lines []line, b []byte, honor bool, now, maxT int64, vs []float64, ts []int64) (_ []float64, _ []int64, all bool) {
 	p, odd, ok := 0, lo.odd, false
 	for _, ln := range lo.lines {
@@ -298,8 +301,8 @@ func (lo *layout) replay(lines []line, b []byte, honor bool, now, maxT int64, vs
 	return vs, ts, len(b)-p == int(lo.tail.n) && lo.tail.matches(b, p)
 }
 
-// nextLine returns where the line after the value that ended at p starts; 0 at
-// the beginning of the body.
+// nextLine returns the start of the line after the value that ended at p. At the
+// beginning of the body, it is 0.
 func nextLine(b []byte, p int) int {
 	if p == 0 {
 		return 0
@@ -307,8 +310,8 @@ func nextLine(b []byte, p int) int {
 	return min(p+1, len(b))
 }
 
-// columns returns the series of a batch that is wholly of this layout. It is
-// the same slice every time; nobody writes to it or behind it.
+// columns returns the series of a batch that consists of this layout. The slice
+// is shared; nobody may write to it or append to it.
 func (c *cache) columns(s *settings, report []*batch.Series) []*batch.Series {
 	lo := c.layout
 	if lo.column == nil || len(lo.column) != lo.rows+len(report) || lo.columnFor != s {
@@ -324,7 +327,7 @@ func (c *cache) columns(s *settings, report []*batch.Series) []*batch.Series {
 	return lo.column[:len(lo.column):len(lo.column)]
 }
 
-// formatOf says of which syntax p is the parser.
+// formatOf returns the format that p parses.
 func formatOf(p textparse.Parser) format {
 	switch p.(type) {
 	case *textparse.PromParser:
@@ -335,7 +338,7 @@ func formatOf(p textparse.Parser) format {
 	return otherFormat
 }
 
-// parser returns textparse's parser for what is left of a body.
+// parser returns a textparse parser for the rest of a body.
 func (f format) parser(b []byte) textparse.Parser {
 	if f == openMetricsFormat {
 		return textparse.NewOpenMetricsParser(b, labels.NewSymbolTable())

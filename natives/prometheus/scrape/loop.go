@@ -15,16 +15,17 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// tolerance is how late a scrape may start and still bear the time it was due,
-// which makes timestamps compress better. At most 1 % of the interval.
+// tolerance is how late a scrape may start and still get the time at which it was
+// due, because regular timestamps compress better. It is limited to 1 % of the
+// interval.
 const tolerance = 2 * time.Millisecond
 
-// maxLate is how late a scrape may start. Beyond it its time has passed: weir or
-// its machine stood still, and so did those of all other targets. To make up
-// for them at once would be a burst, at weir and at the targets.
+// maxLate is how late a scrape may start. A longer delay means that weir or its
+// machine was suspended, and that all other targets are late too. Catching up on
+// all of them at once would overload weir and the targets.
 const maxLate = time.Second
 
-// Why a loop ends.
+// Causes for the end of a loop.
 var (
 	errRemoved    = errors.New("target was removed")
 	errStopped    = errors.New("weir is stopping")
@@ -36,44 +37,45 @@ var (
 	errDue     = errors.New("the next scrape is due")
 )
 
-// job is what a loop does: the target, and the plan it is part of.
+// job is the work of a loop: the target and the plan that contains it.
 type job struct {
 	*target
 	*plan
 }
 
-// state is what belongs to a target as long as it is scraped, whichever
-// component does. Only the loop that runs for it touches it.
+// state belongs to a target as long as it is scraped, and is passed from
+// component to component. Only the loop of the target uses it.
 type state struct {
 	source uint64
 	c      *cache
 	set    *settings // of the last scrape, nil before the first
-	next   time.Time // when it is scraped next, zero before the loop has run
+	next   time.Time // the time of the next scrape; zero before the loop has run
 	period time.Duration
-	missed bool // the last scrape was left out
-	// rejecting says that native histograms of the last scrape were invalid.
+	missed bool // the last scrape was skipped or postponed
+	// rejecting is true if the last scrape contained invalid native histograms.
 	rejecting bool
-	// large says that the last good scrape had more samples than largeScrape.
+	// large is true if the last good scrape had more than largeScrape samples.
 	large  bool
 	sentT  int64 // time of the last scrape, Unix ms
-	latest int64 // no sample of the target has a later time, Unix ms
+	latest int64 // no sample of the target is later, Unix ms
 
-	// out is where the last scrape went, but for receivers that were sent
-	// markers since; nil before the first. markT is the time of those.
+	// out is the output of the last scrape, without the receivers that got
+	// markers since; nil before the first scrape. markT is the time of those
+	// markers.
 	out   *flow.Output
 	markT int64
 
 	report     [reportRows]*batch.Series
 	reportMeta bool
-	reportLen  int // how many of them were sent last
+	reportLen  int // number of report series in the last scrape
 
-	// owed are handles whose staleness marker was in a batch that was dropped.
+	// owed are handles whose staleness markers were in a batch that was dropped.
 	owed      []*batch.Series
 	owedSince time.Time
 }
 
-// newState returns the state of a target of which there may be samples up to a
-// time.
+// newState returns the state of a target that may have samples up to the time
+// latest.
 func newState(latest int64) *state {
 	return &state{source: batch.NewSource(), c: newCache(), latest: latest}
 }
@@ -87,9 +89,9 @@ type loop struct {
 	stats   *flow.Stats
 
 	job    atomic.Pointer[job]
-	wake   chan struct{} // holds a signal when job was changed
+	wake   chan struct{} // has a value if job was changed
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the goroutine is gone
+	done   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	last    time.Time
@@ -123,15 +125,16 @@ func (l *loop) run(ctx context.Context) {
 			if j.interval != l.period {
 				l.period = j.interval
 				l.next = j.slot(l.clock.Now())
-				// Behind the markers, unless they lie ahead because the clock was set back.
+				// After the markers, unless they lie in the future because the
+				// clock was set back.
 				wait := time.UnixMilli(l.markT + 1).Sub(l.next)
 				if wait > 0 && wait <= maxMarkersAhead+time.Millisecond {
-					l.next = j.slot(l.next.Add(wait - 1)) // which may be right there
+					l.next = j.slot(l.next.Add(wait - 1)) // the slot may be exactly there
 				}
 			}
 			l.redirect(ctx, j, l.next)
 		case <-timer.C():
-			if ctx.Err() != nil { // both may be ready
+			if ctx.Err() != nil { // both channels may be ready
 				break
 			}
 			if late := l.clock.Now().Sub(l.next); late > maxLate && l.set != nil && !l.missed {
@@ -145,12 +148,13 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// soon is how near the next scrape must be for one that is late to be left out.
+// soon is the maximum time to the next scrape for which a late scrape is skipped.
 const soon = 10 * time.Second
 
-// miss leaves a late scrape out if the next one is soon, and puts it off to a
-// place of its own otherwise. That is never done twice in a row: a machine that
-// is too slow for all targets is better used by late scrapes than by none.
+// miss skips a late scrape if the next one is soon; otherwise, it postpones the
+// scrape by a delay that depends on the target. This never happens twice in a
+// row: if a machine is too slow for all targets, late scrapes are better than
+// none.
 func (l *loop) miss(late time.Duration) {
 	j, now := l.job.Load(), l.clock.Now()
 	l.missed = true
@@ -170,13 +174,14 @@ func (l *loop) scrape(ctx context.Context) {
 	j := l.job.Load()
 	start := l.clock.Now()
 	at, first := l.next, l.set == nil
-	// By the wall clock: when that was set, what was due is not the time.
+	// Compare wall clock times: if the clock was set, the time at which the
+	// scrape was due is wrong.
 	if late := start.Round(0).Sub(at.Round(0)); late < 0 || late > min(tolerance, j.interval/100) {
 		at = start
 	}
 	l.next = j.slot(at)
 	if first && l.next.Sub(at) < j.interval/2 {
-		l.next = j.slot(l.next) // the first scrape is not at the target's place
+		l.next = j.slot(l.next) // the first scrape is not in the target's slot
 	}
 	if l.set != nil && l.set != j.set && !l.set.samplesAs(j.set) {
 		l.c.forget()
@@ -189,17 +194,17 @@ func (l *loop) scrape(ctx context.Context) {
 	}
 }
 
-// scrapeOnce makes the rows and the report of a scrape; way is where they are to go.
-// in is nil when ctx ended meanwhile. The body is not kept: who is sent to may
-// take long.
+// scrapeOnce creates the rows and the report of a scrape. way determines where
+// they are sent. in is nil if ctx ended during the scrape. The body is not
+// retained, because sending may take long.
 func (l *loop) scrapeOnce(ctx context.Context, j *job, at, start time.Time) (in *intake, rep report, way *job) {
 	b := bodies.Get().(*body)
 	defer b.free()
 	contentType, err := l.fetch(ctx, j, b)
 	if ctx.Err() != nil {
-		return nil, rep, nil // as if it had not begun
+		return nil, rep, nil // discard the scrape
 	}
-	way = l.job.Load() // a fetch may take long
+	way = l.job.Load() // the job may have changed during the fetch
 	l.redirect(ctx, way, at)
 	rep = report{timeout: j.timeout.Seconds(), sampleLimit: j.set.cfg.SampleLimit}
 	switch {
@@ -228,7 +233,8 @@ func (l *loop) scrapeOnce(ctx context.Context, j *job, at, start time.Time) (in 
 	return in, rep, way
 }
 
-// shorten cuts the message of an invalid body, which may quote megabytes of it.
+// shorten truncates the message of an error about an invalid body, which may
+// quote megabytes of it.
 func shorten(err error) error {
 	const most = 500
 	if err == nil || !errors.Is(err, errInvalidBody) || len(err.Error()) <= most {
@@ -265,7 +271,7 @@ func (l *loop) fetch(ctx context.Context, j *job, into *body) (contentType strin
 	return "", err
 }
 
-// recordResult keeps how a scrape went, and logs when that is not as before.
+// recordResult stores the result of a scrape and logs it if it changed.
 func (l *loop) recordResult(j *job, start time.Time, took time.Duration, samples int, err error) {
 	l.metrics.scrapes.WithLabelValues(outcome(err)).Inc()
 	l.mu.Lock()
@@ -281,12 +287,13 @@ func (l *loop) recordResult(j *job, start time.Time, took time.Duration, samples
 	}
 }
 
-// largeScrape is from how many samples on a target is warned of that no sample_limit
-// bounds. node_exporter has some thousands, a kubelet or an API server tens of
-// thousands; with more, it mostly has a label whose values have no end.
+// largeScrape is the number of samples above which a warning is logged for a
+// target without a sample_limit. node_exporter has some thousands, a kubelet or
+// an API server tens of thousands. More samples usually mean a label with an
+// unlimited number of values.
 const largeScrape = 100_000
 
-// noteLarge warns when a target begins to be large.
+// noteLarge logs a warning when a target becomes large.
 func (l *loop) noteLarge(j *job, samples int, err error) {
 	if err != nil {
 		return
@@ -301,8 +308,9 @@ func (l *loop) noteLarge(j *job, samples int, err error) {
 	l.large = large
 }
 
-// noteDropped counts what was dropped of a good scrape, or changed, besides plain
-// samples. It logs when a target begins to serve invalid native histograms.
+// noteDropped counts everything except plain samples that was dropped from a good
+// scrape or changed. It logs when a target begins to expose invalid native
+// histograms.
 func (l *loop) noteDropped(j *job, in *intake) {
 	dropped := 0
 	for reason, n := range in.invalid {
@@ -346,7 +354,7 @@ func outcome(err error) string {
 	return outcomeFailed
 }
 
-// limit ends a context in time.
+// limit ends a context at a deadline.
 type limit struct {
 	clock    clock.Clock
 	deadline time.Time
@@ -355,12 +363,13 @@ type limit struct {
 
 	mu    sync.Mutex
 	alarm *clock.Alarm
-	late  bool // weir stood still; what was answered meanwhile is read
+	late  bool // weir was suspended; responses that arrived in the meantime are read
 	over  bool
 }
 
-// withDeadline returns a context that ends with cause d from now. When parent ends
-// before that it has extra left. stop must be called.
+// withDeadline returns a context that ends with cause after d. If parent ends
+// earlier and extra is greater than 0, the context continues for up to extra. The
+// caller must call stop.
 func (l *loop) withDeadline(parent context.Context, d, extra time.Duration, cause error) (_ context.Context, stop func()) {
 	w := &limit{clock: l.clock, deadline: l.clock.Now().Add(d), cause: cause}
 	from := parent
@@ -373,7 +382,7 @@ func (l *loop) withDeadline(parent context.Context, d, extra time.Duration, caus
 	w.alarm = clock.AfterFunc(l.clock, d, w.ring)
 	w.mu.Unlock()
 	unbind := func() bool { return true }
-	if extra > 0 { // parent may have ended: shorten is called at once
+	if extra > 0 { // if parent has ended already, shorten is called immediately
 		unbind = context.AfterFunc(parent, func() { w.shorten(extra) })
 	}
 	return ctx, func() {
@@ -386,8 +395,8 @@ func (l *loop) withDeadline(parent context.Context, d, extra time.Duration, caus
 	}
 }
 
-// ring ends the context, but if weir itself stood still, what was answered
-// meanwhile is there, and to be read.
+// ring ends the context. If weir itself was suspended, it extends the deadline
+// once, so that responses that arrived in the meantime can be read.
 func (w *limit) ring() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -402,7 +411,7 @@ func (w *limit) ring() {
 	w.cancel(w.cause)
 }
 
-// shorten leaves no more time than that.
+// shorten reduces the remaining time to left.
 func (w *limit) shorten(left time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

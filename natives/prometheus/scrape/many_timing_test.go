@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 )
 
-// manyTargets returns label maps as a discovery makes them.
+// manyTargets returns label maps like those of a discovery.
 func manyTargets(n int) (maps []map[string]string) {
 	for i := range n {
 		maps = append(maps, map[string]string{
@@ -27,8 +27,8 @@ func manyTargets(n int) (maps []map[string]string) {
 	return maps
 }
 
-// BenchmarkTargets is what a target costs: ns and bytes to make it, ns when
-// the list comes again with one that is new, and bytes while it is scraped.
+// BenchmarkTargets measures the cost of a target: ns and bytes to create it, ns
+// for an update with one new target in the list, and bytes while it is scraped.
 func BenchmarkTargets(b *testing.B) {
 	const count = 100_000
 	n := componenttest.New(b, "prometheus.scrape.test")
@@ -75,7 +75,7 @@ func BenchmarkTargets(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan bool)
 	go func() { c.Run(ctx); close(done) }()
-	for scraped := 0.0; scraped < count; { // each of them once
+	for scraped := 0.0; scraped < count; { // each target once
 		<-time.After(100 * time.Millisecond)
 		fams, err := n.Registry.Gather()
 		if err != nil {

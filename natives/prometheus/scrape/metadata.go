@@ -10,9 +10,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// metadata is what families of all targets have in common: a thousand targets of
-// one kind say the same. It is a global because it changes nothing but how much
-// memory they take, and goes when nobody has it any more.
+// metadata is the metadata that families of all targets share, because a thousand
+// targets of one kind have the same metadata. It is a global variable because it
+// only affects memory usage, and entries are removed when they are not referenced
+// any more.
 var metadata = sharedMetadata{known: map[uint64]weak.Pointer[batch.Metadata]{}}
 
 type sharedMetadata struct {
@@ -20,8 +21,8 @@ type sharedMetadata struct {
 	known map[uint64]weak.Pointer[batch.Metadata] // by hash
 }
 
-// share returns metadata that is equal to m, whose strings it copies when it is the
-// first.
+// share returns metadata that is equal to m. If there is none yet, it copies the
+// strings of m.
 func (s *sharedMetadata) share(m batch.Metadata) *batch.Metadata {
 	hash := maphash.Comparable(longKeys[0], m)
 	s.mu.Lock()
@@ -33,12 +34,12 @@ func (s *sharedMetadata) share(m batch.Metadata) *batch.Metadata {
 		Type: batch.MetricType(strings.Clone(string(m.Type))), Help: strings.Clone(m.Help),
 		Unit: strings.Clone(m.Unit), Family: strings.Clone(m.Family),
 	}
-	s.known[hash] = weak.Make(own) // of two with one hash, one is not shared
+	s.known[hash] = weak.Make(own) // if two entries have the same hash, one is not shared
 	runtime.AddCleanup(own, s.drop, hash)
 	return own
 }
 
-// drop forgets what nobody has any more.
+// drop removes an entry that is not referenced any more.
 func (s *sharedMetadata) drop(hash uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestSharedMetadata: equal metadata is the same, other is other, and none of
-// it is known any more when nobody has it.
+// TestSharedMetadata: equal metadata is shared, different metadata is not, and
+// entries are removed when they are not referenced any more.
 func TestSharedMetadata(t *testing.T) {
 	help := []byte("what a target says")
 	m := batch.Metadata{Type: "counter", Help: alias(help), Unit: "bytes", Family: "f"}
@@ -41,7 +41,7 @@ func TestSharedMetadata(t *testing.T) {
 		defer metadata.mu.Unlock()
 		return len(metadata.known)
 	}
-	for i := 0; known() > 100; i++ { // what other tests left goes too
+	for i := 0; known() > 100; i++ { // metadata of other tests is removed too
 		if i == 1000 {
 			t.Fatalf("%d are known still", known())
 		}

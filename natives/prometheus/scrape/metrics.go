@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// Outcomes of a scrape, the values of the label outcome.
+// Outcomes of a scrape: the values of the label outcome.
 const (
 	outcomeOK          = "ok"
 	outcomeFailed      = "request_failed"
@@ -24,24 +24,25 @@ const (
 	outcomeTargetLimit = "target_limit"
 )
 
-// metrics are a component's own.
+// metrics are the metrics of a component.
 type metrics struct {
 	targets prometheus.Gauge
-	// unscraped are those that are invalid, or too many.
+	// unscraped is the number of targets that are invalid or exceed the limit.
 	unscraped prometheus.Gauge
 	scrapes   *prometheus.CounterVec
 	bytes     prometheus.Counter
 	missed    prometheus.Counter
 	large     prometheus.Counter
-	// reduced are native histograms, and exemplarsDropped exemplars, by reason.
+	// reduced counts native histograms, and exemplarsDropped counts exemplars, by
+	// reason.
 	reduced, exemplarsDropped *prometheus.CounterVec
 
 	mu   sync.Mutex
-	told time.Time // of scrapes that were missed
+	told time.Time // time of the last log line about missed scrapes
 }
 
-// tellMissed reports whether it is time to tell of scrapes that were missed: all
-// targets miss theirs together.
+// tellMissed reports whether a log line about missed scrapes is due. Usually, all
+// targets miss their scrapes at the same time.
 func (m *metrics) tellMissed(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

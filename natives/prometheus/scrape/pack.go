@@ -2,14 +2,14 @@ package scrape
 
 import "slices"
 
-// pack gives back what is not needed as long as bodies are of the last one's
-// layout: tables, and room for more.
+// pack releases the memory that is not needed while bodies match the last layout:
+// indexes and spare capacity.
 func (c *cache) pack() {
 	c.byText, c.byLabels, c.byName = table{}, table{}, table{}
 	c.lines, c.series, c.families = exact(c.lines), exact(c.series), exact(c.families)
 }
 
-// exact returns s in memory of its size, if it has much more.
+// exact returns a copy of s without spare capacity if s has much of it.
 func exact[S ~[]E, E any](s S) S {
 	if cap(s)-len(s) > len(s)/16 {
 		return slices.Clip(append(make(S, 0, len(s)), s...))
@@ -17,8 +17,8 @@ func exact[S ~[]E, E any](s S) S {
 	return s
 }
 
-// dropLines drops the lines that were not in the running scrape, and the series
-// that no line means any more.
+// dropLines removes the lines that were not in the current scrape, and the series
+// without lines.
 func (c *cache) dropLines() {
 	moved := make([]uint32, max(len(c.lines), len(c.series)))
 	n := 0
@@ -33,7 +33,7 @@ func (c *cache) dropLines() {
 	c.lines = c.lines[:n]
 	c.byText.drop()
 	if lo := c.layout; lo != nil {
-		for i := range lo.lines { // which are all of the running scrape
+		for i := range lo.lines { // these are all lines of the current scrape
 			lo.lines[i].line = moved[lo.lines[i].line]
 		}
 	}
@@ -57,7 +57,7 @@ func (c *cache) dropLines() {
 	}
 }
 
-// dropFamilies drops the families that long no line was about.
+// dropFamilies removes the families that have had no lines for a long time.
 func (c *cache) dropFamilies() {
 	old := func(f family) bool { return c.iter-f.iter > 10 }
 	if !slices.ContainsFunc(c.families, old) {

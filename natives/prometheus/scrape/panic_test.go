@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 )
 
-// bomb is a clock that panics once it is armed, once.
+// bomb is a clock that panics once after it is armed.
 type bomb struct {
 	clock.System
 	armed *atomic.Bool
@@ -23,8 +23,9 @@ func (b bomb) NewTimer(d time.Duration) clock.Timer {
 	return b.System.NewTimer(d)
 }
 
-// TestPanic: a bug that one target brings to light ends the component, and it
-// may take a while until there is another. So the other targets' series end.
+// TestPanic: a panic because of one target ends the component, and it may take a
+// while until the next one starts. Therefore, the series of the other targets
+// end.
 func TestPanic(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		b := bomb{armed: new(atomic.Bool)}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPlaces: targets are spread over the interval, but in few places, so that
-// weir wakes up for many at once.
+// TestPlaces: targets are spread over the interval, but only over a few slots, so
+// that one wake-up serves many targets.
 func TestPlaces(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var tgs []*target

@@ -10,31 +10,32 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// plain parses one sample line of the kind that nearly all are: a name, labels
-// in braces whose values have nothing escaped, and a space, with no other white
-// space but one space after a comma, which VictoriaMetrics has; then a value, and
-// maybe a timestamp, as a layout takes them. It stands in for textparse where a
-// line is not the one that was expected: to start textparse in the middle of a
-// body costs as much as several lines.
+// plain parses the most common kind of sample line: a name, labels in braces
+// whose values contain no escape sequences, a space, a value, and an optional
+// timestamp, which are parsed as in a layout. The only other white space may be
+// one space after a comma, as VictoriaMetrics writes it. plain replaces textparse
+// for a line that is not the expected one, because starting textparse in the
+// middle of a body costs as much as several lines.
 //
-// Whatever may be something else for a lexer is refused. What is left means the
-// same in both formats, but that OpenMetrics has no space after a comma.
+// plain refuses every line that a lexer could read differently. The remaining
+// lines mean the same in both formats, except that OpenMetrics does not allow the
+// space after a comma.
 type plain struct {
-	textparse.Parser // nil: this has only what a sample line is asked
+	textparse.Parser // nil: plain implements only the methods for sample lines
 
 	format  format
 	text    []byte // name and labels
 	name    int    // length of the name
-	labels  []int  // in text: where each label's name starts and ends, and its value
+	labels  []int  // positions in text: start and end of the name of each label, then of its value
 	v       float64
 	t       int64
 	hasT    bool
-	next    int // where the line ends
+	next    int // end of the line
 	builder labels.ScratchBuilder
 }
 
-// line parses the line that starts at p, and reports whether it is a plain one.
-// variable parses what may change in a line, as layout.variable does.
+// line parses the line that starts at p and reports whether it is a plain one.
+// variable parses the variable part of a line, as layout.variable does.
 func (l *plain) line(b []byte, p int, variable func(b []byte, flags lineFlags) (float64, int64, int, bool)) bool {
 	i := p
 	for ; i < len(b) && (isLetter(b[i]) || b[i] == ':' || i > p && isDigit(b[i])); i++ {
@@ -63,9 +64,9 @@ func (l *plain) line(b []byte, p int, variable func(b []byte, flags lineFlags) (
 	return ok
 }
 
-// braces parses labels from i on, which is behind the opening brace, up to
-// behind the closing one, in the line that starts at p. It returns -1 if they are
-// not plain.
+// braces parses the labels from i, the position after the opening brace, and
+// returns the position after the closing one. p is the start of the line. It
+// returns -1 if the labels are not plain.
 func (l *plain) braces(b []byte, p, i int) int {
 	for {
 		name := i
@@ -104,7 +105,7 @@ func (l *plain) braces(b []byte, p, i int) int {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// Series returns what textparse's parsers do.
+// Series implements textparse.Parser.
 func (l *plain) Series() ([]byte, *int64, float64) {
 	if l.hasT {
 		return l.text, &l.t, l.v
@@ -112,10 +113,10 @@ func (l *plain) Series() ([]byte, *int64, float64) {
 	return l.text, nil, l.v
 }
 
-// Labels sets ls to the labels, with the name, in order. Numbers in them stay as
-// they are written: intake.normalise is for those.
+// Labels sets ls to the sorted labels, including the name. Numbers in them stay
+// as they are written; see intake.normalise.
 func (l *plain) Labels(ls *labels.Labels) {
-	// The builder copies what it is given when it makes labels.
+	// The builder copies the strings when it creates the labels.
 	text := unsafe.String(unsafe.SliceData(l.text), len(l.text))
 	l.builder.Reset()
 	l.builder.Add(model.MetricNameLabel, text[:l.name])
@@ -126,8 +127,8 @@ func (l *plain) Labels(ls *labels.Labels) {
 	*ls = l.builder.Labels()
 }
 
-// Exemplar says that there is none.
+// Exemplar returns false: plain lines have no exemplar.
 func (l *plain) Exemplar(*exemplar.Exemplar) bool { return false }
 
-// StartTimestamp says that there is none: bodies that have some have no layout.
+// StartTimestamp returns 0: bodies with start timestamps have no layout.
 func (l *plain) StartTimestamp() int64 { return 0 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// plainOf is what plain makes of the first line of a body.
+// plainOf is the result of plain for the first line of a body.
 type plainOf struct {
 	Text   string
 	Labels string
@@ -39,8 +39,8 @@ var plainSeeds = []string{
 	"# TYPE a counter\n", "a # 1\n", "a 1 # {} 1\n", "a 1 2 3\n", "a{b=c} 1\n", "a{b=\"c} 1\n", "a{b=\"c\"", "a{b=\"", "a{b=", "a{", "a{b=\"c\",__name__=\"d\"} 1\n", "ä 1\n", "a\r\n",
 }
 
-// comparePlain compares what plain makes of the line a body begins with, if it
-// takes it, with what textparse does. It reports whether it took it.
+// comparePlain compares the result of plain for the first line of a body, if
+// plain accepts it, with that of textparse. It reports whether plain accepts it.
 func comparePlain(t *testing.T, om bool, body []byte) bool {
 	t.Helper()
 	b := append(make([]byte, 0, len(body)+1), body...)
@@ -60,7 +60,7 @@ func comparePlain(t *testing.T, om bool, body []byte) bool {
 	if d := cmp.Diff(of(p), got); d != "" {
 		t.Fatalf("openmetrics=%t: %q (-textparse +plain)\n%s", om, body, d)
 	}
-	// textparse goes on behind the line, too.
+	// textparse must continue after the line, too.
 	rest := f.parser(b[nextLine(b, l.next):])
 	et, err := p.Next()
 	etRest, errRest := rest.Next()
@@ -70,7 +70,8 @@ func comparePlain(t *testing.T, om bool, body []byte) bool {
 	return true
 }
 
-// FuzzPlain compares the first line of bodies, as plain and as textparse takes it.
+// FuzzPlain compares the results of plain and textparse for the first line of a
+// body.
 func FuzzPlain(f *testing.F) {
 	for _, s := range plainSeeds {
 		f.Add(true, []byte(s))
@@ -79,8 +80,8 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, om bool, body []byte) { comparePlain(t, om, body) })
 }
 
-// TestPlain: what is taken means what textparse says, and what nearly all bodies
-// have is taken.
+// TestPlain: plain agrees with textparse and accepts the lines of nearly all
+// bodies.
 func TestPlain(t *testing.T) {
 	taken := 0
 	for _, s := range plainSeeds {

@@ -11,23 +11,23 @@ import (
 	"github.com/weir-run/weir/engine/wire"
 )
 
-// Of a native histogram whose spans do not match its buckets, textparse makes an
-// error that ends the body. Such a histogram is replaced by one that textparse
-// takes and the check of histograms refuses, so that it alone is dropped.
+// If the spans of a native histogram do not match its buckets, textparse stops
+// with an error. Such a histogram is replaced by one that textparse accepts and
+// the check of histograms refuses, so that only this histogram is dropped.
 
 // mismatchOffset is the offset of the second span of a replacement.
 const mismatchOffset = math.MinInt32
 
-// isReplaced reports whether a histogram stands in place of one whose spans do
+// isReplaced reports whether a histogram is a replacement for one whose spans do
 // not match its buckets.
 func isReplaced(spans []histogram.Span) bool {
 	return len(spans) == 2 && spans[1].Offset == mismatchOffset
 }
 
-// replaceMismatches returns a body in protobuf form with such histograms
-// replaced; ok is false if there are none.
+// replaceMismatches returns a body in protobuf format with such histograms
+// replaced. ok is false if there are none.
 func replaceMismatches(b []byte) (out []byte, ok bool) {
-	from := 0 // what is before was copied
+	from := 0 // everything before from was copied
 	c := wire.Read(b)
 	for c.More() {
 		start := c.Offset()
@@ -37,7 +37,7 @@ func replaceMismatches(b []byte) (out []byte, ok bool) {
 		}
 		var f dto.MetricFamily
 		if proto.Unmarshal(family, &f) != nil {
-			continue // textparse will complain
+			continue // textparse will return the error
 		}
 		for _, m := range f.Metric {
 			if h := m.Histogram; h != nil && spansMismatch(h) {
@@ -77,7 +77,7 @@ func spansMismatch(h *dto.Histogram) bool {
 }
 
 // hasMismatch reports whether a metric of a family may have spans that do not
-// match its buckets. It decodes next to nothing.
+// match its buckets. It decodes only the fields that it needs:
 //
 //	MetricFamily { repeated Metric metric = 4 }
 //	Metric { Histogram histogram = 7 }
@@ -102,16 +102,17 @@ func hasMismatch(family []byte) bool {
 	return false
 }
 
-// side is the positive or the negative side of a histogram.
+// side contains the numbers of entries for the positive or the negative side of a
+// histogram.
 type side struct{ spans, deltas, counts int }
 
-// matches reports whether the spans match the deltas, of an integer histogram,
-// or the counts, of a float histogram.
+// matches reports whether the spans match the deltas (integer histogram) or the
+// counts (float histogram).
 func (s side) matches() bool {
 	return s.spans == s.deltas && s.counts == 0 || s.spans == s.counts && s.deltas == 0
 }
 
-// mayMismatch reads
+// mayMismatch reads these fields of a histogram:
 //
 //	Histogram { repeated BucketSpan negative_span = 9; repeated sint64 negative_delta = 10; repeated double negative_count = 11;
 //	            repeated BucketSpan positive_span = 12; repeated sint64 positive_delta = 13; repeated double positive_count = 14 }

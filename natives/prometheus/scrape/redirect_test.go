@@ -21,8 +21,8 @@ func allStale(b *batch.Metrics) bool {
 	return true
 }
 
-// TestRedirect: who is not sent to any more sees the series end right before
-// they come by another way; who still is sees nothing.
+// TestRedirect: a receiver that is removed sees the series end immediately before
+// they arrive on another path. A receiver that stays sees no change.
 func TestRedirect(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		tg := n.target("one:80", "a 1\n")
@@ -49,7 +49,7 @@ func TestRedirect(t *testing.T) {
 		diff(t, "up", "stale", up(got[3]))
 		diff(t, "time of the markers", millis(after.Batches()[0])-1, millis(got[3]))
 
-		// Back, and with an interval that would scrape again before the markers.
+		// Back again, with an interval that would scrape before the markers.
 		send(list(tg), stays.Receiver(), n.sink.Receiver())
 		until(t, n, func() bool { return len(after.Batches()) == 3 })
 		send(strings.Replace(list(tg), "10s", "1s", 1)+"scrape_timeout = \"1s\"\n", stays.Receiver(), n.sink.Receiver())
@@ -64,7 +64,7 @@ func TestRedirect(t *testing.T) {
 				t.Errorf("batch %d of the one that stays: %v", i, values(b))
 			}
 			if millis(b) <= last {
-				t.Errorf("batch %d is not after the one before", i)
+				t.Errorf("batch %d is not after the previous one", i)
 			}
 			last = millis(b)
 		}
@@ -72,8 +72,8 @@ func TestRedirect(t *testing.T) {
 	})
 }
 
-// TestRedirectWhileFetching: what is fetched while the change comes goes where
-// it says, as the one before may be gone by then.
+// TestRedirectWhileFetching: samples that are fetched during a change are sent to
+// the new receivers, because the old one may be gone.
 func TestRedirectWhileFetching(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		asked, answer := make(chan bool), make(chan bool)
@@ -95,7 +95,7 @@ func TestRedirectWhileFetching(t *testing.T) {
 		if err := c.Update(a); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the loop knows
+		synctest.Wait() // the loop has read the change
 		close(answer)
 		until(t, n, func() bool { return len(after.Batches()) == 1 })
 		stop()

@@ -7,12 +7,14 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// reportRows is how many samples a report has at most.
+// reportRows is the maximum number of samples in a report.
 const reportRows = 8
 
-// report says how a scrape went. Names, metadata and values are Prometheus's.
+// report contains the report samples of a scrape. Names, metadata and values are
+// those of Prometheus.
 //
-// Format: https://prometheus.io/docs/concepts/jobs_instances/#automatically-generated-labels-and-time-series
+// Format:
+// https://prometheus.io/docs/concepts/jobs_instances/#automatically-generated-labels-and-time-series
 type report struct {
 	up          bool
 	seconds     float64
@@ -38,7 +40,7 @@ var reported = [reportRows]struct {
 	{"scrape_body_size_bytes", batch.Metadata{Unit: "bytes", Help: "The uncompressed size of the last scrape response, if successful. Scrapes failing because body_size_limit is exceeded report -1, other scrape failures report 0."}},
 }
 
-// reportRowsFor is how many rows the report has under these settings.
+// reportRowsFor returns the number of rows of the report under these settings.
 func reportRowsFor(s *settings) int {
 	if s.args.ExtraMetrics {
 		return reportRows
@@ -46,12 +48,13 @@ func reportRowsFor(s *settings) int {
 	return 5
 }
 
-// reportSeries makes the handles of a target's report.
+// reportSeries creates the handles for the report of a target.
 func reportSeries(tags []labels.Label, metadata bool) (hs [reportRows]*batch.Series) {
 	for i, r := range reported {
 		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, r.name))
 		for _, l := range tags {
-			// As in Prometheus: a target's label exported_job, say, is lost.
+			// As in Prometheus, a label of the target such as exported_job is
+			// removed.
 			b.Del(model.ExportedLabelPrefix + l.Name)
 			b.Set(l.Name, l.Value)
 		}

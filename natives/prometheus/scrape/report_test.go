@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// TestReportMarkersThatWereRefused: extra metrics whose markers come late are
-// the same, unreleased series when they are switched on again.
+// TestReportMarkersThatWereRefused: if the markers of extra metrics are sent
+// late, and the metrics are enabled again, they use the same, unreleased series.
 func TestReportMarkersThatWereRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		tg := n.target("one:80", "a 1\n")
@@ -40,7 +40,8 @@ func TestReportMarkersThatWereRefused(t *testing.T) {
 	})
 }
 
-// TestTimeoutThatIsNotWritten: it is no longer than the interval.
+// TestTimeoutThatIsNotWritten: the default timeout is not longer than the
+// interval.
 func TestTimeoutThatIsNotWritten(t *testing.T) {
 	f := func(interval string, want float64) {
 		t.Helper()

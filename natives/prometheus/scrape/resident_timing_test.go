@@ -15,10 +15,10 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// BenchmarkResident counts what a series costs that lives: the heap after
-// collections, of targets that are scraped again and again. Those of a fleet
-// have the same bodies; label-B is the bytes of a series' labels, which they share. "first-" is what the first scrape of a target allocates for
-// each of its series.
+// BenchmarkResident measures the memory of a live series: the heap after
+// collections, with targets that are scraped repeatedly. Targets of a fleet have
+// the same bodies. label-B is the size of the labels of a series, which they
+// share. "first-" is the allocation per series in the first scrape of a target.
 func BenchmarkResident(b *testing.B) {
 	for _, fleet := range []bool{true, false} {
 		for _, tags := range []int{2, 10} {
@@ -41,7 +41,7 @@ func benchmarkResident(b *testing.B, fleet bool, tags int) {
 	}
 	scrape := func(c *cache, target int, tags []labels.Label, i int) {
 		body := bodies[i%2]
-		if !fleet { // names of its own, as long
+		if !fleet { // other names of the same length
 			body = bytes.ReplaceAll(body, []byte("node"), fmt.Appendf(nil, "n%03d", target))
 			body = append(bytes.ReplaceAll(body, []byte("go_"), fmt.Appendf(nil, "g%02d", target)), 0)
 			body = body[:len(body)-1]
@@ -95,7 +95,7 @@ func benchmarkResident(b *testing.B, fleet bool, tags int) {
 	}
 }
 
-// firstSamples returns the first lines of a body, n samples of them.
+// firstSamples returns the lines of a body up to the nth sample.
 func firstSamples(body []byte, n int) []byte {
 	end := 0
 	for n > 0 && end < len(body) {
@@ -108,8 +108,8 @@ func firstSamples(body []byte, n int) []byte {
 	return body[:end]
 }
 
-// targetTags returns the labels of a target: instance and job, and more such as
-// discovery in Kubernetes gives.
+// targetTags returns the labels of a target: instance, job, and labels like those
+// of a Kubernetes discovery.
 func targetTags(i, n int) []labels.Label {
 	ls := []labels.Label{
 		{Name: "instance", Value: fmt.Sprintf("127.0.0.1:%d", 20000+i)}, {Name: "job", Value: "bench"},

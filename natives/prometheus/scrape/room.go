@@ -7,37 +7,38 @@ import (
 	"sync"
 )
 
-// maxBody is the size from which on a body makes a scrape fail where
-// body_size_limit is not written. A million series come in less.
+// maxBody is the size from which a body makes a scrape fail if body_size_limit is
+// not set. A body with a million series is smaller.
 const maxBody = 256 << 20
 
-// Bodies are in memory as a whole, and there may be thousands of targets. So a
-// body that grows needs a place in each of the rooms below its size, and waits
-// for one until its scrape times out; targets that are as usual never meet that.
-// Who has a place in the last room waits for nothing more, so that no two wait
-// for each other.
+// room limits the number of bodies above a size. Bodies are kept in memory as a
+// whole, and there may be thousands of targets. Therefore, a growing body needs a
+// place in each room whose size it exceeds, and waits for it until its scrape
+// times out. Targets of usual size never wait. Bodies take places in the order of
+// the rooms and wait for nothing else, so there is no deadlock.
 type room struct {
 	above  int // bytes
 	places chan struct{}
 }
 
-// rooms are those of the process, whose memory it is.
+// rooms belong to the process, because its memory is limited.
 var rooms = []room{
 	{above: 1 << 20, places: make(chan struct{}, 32)},
 	{above: chunkSize, places: make(chan struct{}, 2)},
 }
 
-// chunkSize is the largest piece of memory that a body grows in. One that is
-// larger is read in such chunks, and put together when it is known to end.
+// chunkSize is the maximum size of the buffer in which a body grows. A larger
+// body is read in chunks of this size, which are joined when the end is reached.
 const chunkSize = 16 << 20
 
-// chunks are buffers above 1 MiB, up to chunkSize. They are not kept with the
-// small ones: those go round among all targets, and each would be large at last.
+// chunks is the pool of buffers larger than 1 MiB, up to chunkSize. They are
+// separate from the small buffers: those are used by all targets in turn, and
+// each of them would become large over time.
 var chunks sync.Pool
 
 var errNoRoom = errors.New("other large bodies were being read all the time")
 
-// reserveMemory takes the places that a body of n bytes needs beyond those it has.
+// reserveMemory takes the additional places that a body of n bytes needs.
 func (b *body) reserveMemory(ctx context.Context, n int) error {
 	for b.places < len(rooms) && n > rooms[b.places].above {
 		select {
@@ -50,14 +51,14 @@ func (b *body) reserveMemory(ctx context.Context, n int) error {
 	return nil
 }
 
-// releaseMemory gives all places back.
+// releaseMemory returns all places.
 func (b *body) releaseMemory() {
 	for ; b.places > 0; b.places-- {
 		<-rooms[b.places-1].places
 	}
 }
 
-// grow makes room in buf behind what was read.
+// grow makes room in buf after the bytes that were read.
 func (b *body) grow(ctx context.Context) error {
 	if cap(b.buf) >= chunkSize {
 		if err := b.reserveMemory(ctx, chunkSize+1); err != nil {
@@ -78,8 +79,8 @@ func (b *body) grow(ctx context.Context) error {
 	return nil
 }
 
-// join puts the chunks of a body together. It may not be that large again, so
-// what comes out is not kept.
+// join joins the chunks of a body. The buffer of the result is not kept, because
+// the next body may not be as large.
 func (b *body) join() {
 	if b.size == 0 {
 		return
@@ -95,7 +96,7 @@ func (b *body) join() {
 	b.buf, b.full, b.size = all, nil, 0
 }
 
-// newBuffer returns an empty buffer for n bytes or more.
+// newBuffer returns an empty buffer with a capacity of at least n bytes.
 func newBuffer(n int) []byte {
 	if n > rooms[0].above {
 		if c, _ := chunks.Get().(*[]byte); c != nil && cap(*c) >= n {

@@ -17,7 +17,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// inUse is how many places are taken in each room.
+// inUse returns the number of places taken in each room.
 func inUse() (n []int) {
 	for _, r := range rooms {
 		n = append(n, len(r.places))
@@ -34,12 +34,12 @@ func checkEmpty(t *testing.T) {
 	}
 }
 
-// TestReadKeepsEveryByte: whatever the size, what is read is what was sent, with
-// a byte of capacity behind it.
+// TestReadKeepsEveryByte: for all sizes, the bytes read are the bytes sent, with
+// one byte of spare capacity.
 func TestReadKeepsEveryByte(t *testing.T) {
 	for _, n := range []int{0, 1, 511, 4095, 4096, 1 << 20, 1<<20 + 1, chunkSize - 512, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 12345} {
 		sent := bytes.Repeat([]byte("0123456789abcde\n"), n/16+1)[:n]
-		for range 2 { // the second time in memory that was used
+		for range 2 { // the second time with reused memory
 			b := bodies.Get().(*body)
 			if err := b.read(t.Context(), bytes.NewReader(sent), maxBody); err != nil {
 				t.Fatalf("%d bytes: %v", n, err)
@@ -65,8 +65,8 @@ func TestReadKeepsEveryByte(t *testing.T) {
 	}
 }
 
-// TestEndlessBody: what never ends is read up to the limit, in memory that the
-// next one uses again.
+// TestEndlessBody: an endless body is read up to the limit, in memory that the
+// next body reuses.
 func TestEndlessBody(t *testing.T) {
 	const limit = 5*chunkSize + 100
 	for range 3 {
@@ -82,8 +82,8 @@ func TestEndlessBody(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesWaitForEachOther holds how many bodies may be large at once,
-// and that those which are not do not wait for them.
+// TestLargeBodiesWaitForEachOther: the number of large bodies at a time is
+// limited, and small bodies do not wait for them.
 func TestLargeBodiesWaitForEachOther(t *testing.T) {
 	most := cap(rooms[len(rooms)-1].places)
 	const waiting = 3
@@ -112,7 +112,7 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 		t.Errorf("a usual body has %d places: %v", small.places, err)
 	}
 	small.free()
-	hold <- struct{}{} // one goes, one comes
+	hold <- struct{}{} // one body ends, another one starts
 	if err := <-ends; err != nil {
 		t.Error(err)
 	}

@@ -25,7 +25,7 @@ var (
 	errInvalidBody = errors.New("cannot parse the body")
 )
 
-// readCached takes the sample of a line that is cached.
+// readCached adds the sample of a cached line.
 func (in *intake) readCached(l int, hasT bool, t int64, v float64) (repeated bool) {
 	in.total++
 	in.added++
@@ -49,8 +49,9 @@ func (in *intake) readCached(l int, hasT bool, t int64, v float64) (repeated boo
 	return false
 }
 
-// parsed takes the sample that p is at. at is its line's place in the old
-// layout, bound where in b the line's variable part ends; both may be -1.
+// parsed adds the sample at which p is. at is the index of its line in the old
+// layout; bound is the position in b where the variable part of the line ends.
+// Both may be -1.
 func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound int, err error) {
 	var (
 		text []byte
@@ -91,8 +92,8 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 		}
 		in.exemplars = in.exemplars[:0]
 		for in.exemplar = (exemplar.Exemplar{}); p.Exemplar(&in.exemplar); in.exemplar = (exemplar.Exemplar{}) {
-			// As in Prometheus: with a native histogram, an exemplar without
-			// a timestamp could not be told from a new one.
+			// As in Prometheus: for a native histogram, a repeated exemplar
+			// without a timestamp could not be distinguished from a new one.
 			if in.exemplar.HasTs || !native {
 				in.exemplars = append(in.exemplars, in.exemplar)
 			}
@@ -131,7 +132,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 	if in.rec.layout == nil {
 		return -1, -1, nil
 	}
-	if l < 0 { // it was dropped, and its series is not known
+	if l < 0 { // the sample was dropped, and its series is unknown
 		in.rec.invalid()
 		return -1, -1, nil
 	}
@@ -139,10 +140,10 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 	return at, in.record(b, text, l, syntacticT, repeated, exemplars), nil
 }
 
-// record records a line that textparse parsed. It returns where in b its
-// variable part ends, -1 if that cannot be told.
+// record records a line that textparse parsed. It returns the position in b where
+// its variable part ends, or -1 if it cannot be determined.
 func (in *intake) record(b, text []byte, l int, hasT, repeated, exemplars bool) int {
-	// Both slices end at the end of one array.
+	// Both slices end at the end of the same array.
 	end := cap(b) - cap(text) + len(text)
 	q := end
 	for q < len(b) && (b[q] == ' ' || b[q] == '\t') {
@@ -159,8 +160,8 @@ func (in *intake) record(b, text []byte, l int, hasT, repeated, exemplars bool) 
 	if _, _, n, ok := in.rec.variable(b[q:], flags); ok && b[q-1] == ' ' {
 		bound = q + n
 	} else if in.rec.format == textFormat || exemplars {
-		// What follows the value was read up to the line feed: in OpenMetrics
-		// only an exemplar says so, whose parser insists on it.
+		// The text after the value was read up to the line feed. In OpenMetrics,
+		// only an exemplar can follow, and its parser checks for the line feed.
 		flags |= lineOpaque
 		if n := bytes.IndexByte(b[q:], '\n'); n >= 0 {
 			bound = q + n
@@ -175,10 +176,10 @@ func (in *intake) record(b, text []byte, l int, hasT, repeated, exemplars bool) 
 	return bound
 }
 
-// zero adds the sample that a series had when it began to count, as
-// Prometheus's storages do, for those that know no start timestamps. What began
-// before the samples that there may be already is left out: it would be out of
-// order, and a receiver may refuse a whole request for that.
+// zero adds a sample of 0 at the start time of a series, as Prometheus's storages
+// do, for receivers that do not support start timestamps. It adds none if the
+// series started before samples that may already exist: the sample would be out
+// of order, and a receiver might refuse the whole request.
 func (in *intake) zero(s *batch.Series, start int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
 	row := len(in.v)
 	if h != nil {
@@ -211,10 +212,10 @@ func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogra
 	}
 }
 
-// fits applies the limits that hold for every sample.
+// fits applies the limits for all samples.
 func (in *intake) fits(t int64) bool {
 	if limit := int(in.set.cfg.SampleLimit); limit > 0 {
-		// Go on after the limit, to report how many samples there were.
+		// Continue after the limit to report the number of samples.
 		if in.appended++; in.appended > limit {
 			in.limitErr = errSampleLimit
 			return false
@@ -227,8 +228,8 @@ func (in *intake) fits(t int64) bool {
 	return true
 }
 
-// meta returns the metadata that a sample of h has, or one of that name when h
-// is nil.
+// meta returns the metadata for a sample of h, or for a sample with that name if
+// h is nil.
 func (in *intake) meta(h *batch.Series, name string) *batch.Metadata {
 	if in.fam == 0 {
 		return nil
@@ -237,12 +238,12 @@ func (in *intake) meta(h *batch.Series, name string) *batch.Metadata {
 	f.used = in.c.iter
 	if h != nil {
 		if h.Meta() == f.meta {
-			return f.meta // found out before
+			return f.meta // determined earlier
 		}
 		name = h.Name()
 	}
 	if !partOf(name, f.meta.Family, f.meta.Type) {
-		in.fam = 0 // nor do the next lines belong to it
+		in.fam = 0 // the next lines do not belong to it either
 		return nil
 	}
 	return f.meta
@@ -254,8 +255,8 @@ func setMeta(h *batch.Series, m *batch.Metadata) {
 	}
 }
 
-// labels sets in.wire to the labels of the sample p is at, as they are sent, and
-// in.lset to such that have its name.
+// labels sets in.wire to the labels of the sample at which p is, as they are
+// sent, and in.lset to labels that include its name.
 func (in *intake) labels(p textparse.Parser) error {
 	p.Labels(&in.lset)
 	in.normalise()
@@ -267,7 +268,8 @@ func (in *intake) labels(p textparse.Parser) error {
 		return fmt.Errorf("missing metric name (%s label)", model.MetricNameLabel)
 	}
 	if name, twice := in.lset.HasDuplicateLabelNames(); twice {
-		// A receiver would reject it with all that it came with.
+		// A receiver would reject the sample together with the rest of the
+		// request.
 		return fmt.Errorf("label name %q is not unique: %s", name, in.lset)
 	}
 	if !in.lset.IsValid(in.set.cfg.MetricNameValidationScheme) {
@@ -282,8 +284,8 @@ func (in *intake) labels(p textparse.Parser) error {
 	return in.checkLabels()
 }
 
-// simple does what labels does where no two labels are in each other's way,
-// nothing is to be complained of and there are no limits. It makes no garbage.
+// simple does the work of labels if no two labels conflict, all labels are valid
+// and there are no limits. It does not allocate.
 func (in *intake) simple() bool {
 	cfg := in.set.cfg
 	if cfg.LabelLimit > 0 || cfg.LabelNameLengthLimit > 0 || cfg.LabelValueLengthLimit > 0 ||
@@ -301,7 +303,7 @@ func (in *intake) simple() bool {
 			tags = tags[1:]
 		}
 		if l.Value == "" || l.Name <= last || len(tags) > 0 && tags[0].Name == l.Name {
-			ok = false // an empty one is none, and may be in another one's way still
+			ok = false // an empty label is removed, but may still conflict with another one
 		}
 		last = l.Name
 		in.wire = batch.AppendLabel(in.wire, l.Name, l.Value)
@@ -312,9 +314,9 @@ func (in *intake) simple() bool {
 	return ok
 }
 
-// normalise writes the bucket boundaries of histograms and the quantiles of
-// summaries as OpenMetrics does. textparse did, unless it was started behind
-// the TYPE line.
+// normalise formats the bucket boundaries of histograms and the quantiles of
+// summaries as OpenMetrics does. textparse does this itself, unless it was
+// started after the TYPE line.
 func (in *intake) normalise() {
 	var name string
 	switch in.typ {

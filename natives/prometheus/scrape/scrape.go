@@ -1,16 +1,16 @@
-// Package scrape is prometheus.scrape: it scrapes the metrics of targets and sends one
-// batch per target and scrape.
+// Package scrape is prometheus.scrape: it scrapes the metrics of targets and
+// sends one batch per target and scrape.
 //
-// It decides as Prometheus's scrape package does, of which it uses the target,
-// label and parser parts: labels, limits, timestamps, staleness and the report
-// series (up and its kin) come out equal, and a test compares them. The loop
-// differs in three things. A target is scraped within a second of its start
-// and then at its own place in the interval. A batch that is refused is sent
-// again until the next scrape is due. A target that is removed gets its
-// staleness markers at once. When weir stops, no series gets any, as in
-// Prometheus: the next process continues them.
+// It uses the target, label and parser packages of Prometheus and makes the same
+// decisions: labels, limits, timestamps, staleness and the report series (up and
+// related ones) are equal, and a test compares them. The loop differs in three
+// ways. A target is scraped within a second of its start and then in its own slot
+// of the interval. A batch that is refused is sent again until the next scrape is
+// due. A target that is removed gets its staleness markers immediately. As in
+// Prometheus, series get no markers when weir stops: the next process continues
+// them.
 //
-// A target's body repeats, so most of it is not parsed at all: see layout.
+// The body of a target repeats, so most of it is not parsed at all: see layout.
 package scrape
 
 import (
@@ -43,14 +43,14 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.scrape.
+// Component is a prometheus.scrape node's component.
 type Component struct {
 	opts    component.Options
 	http    service.HTTPData
 	metrics *metrics
 	prev    *Component
 
-	changed chan struct{} // holds a signal when want was changed
+	changed chan struct{} // has a value if want was changed
 	ended   chan struct{} // closed when no loop runs any more
 	failed  chan error
 
@@ -61,7 +61,7 @@ type Component struct {
 	left    map[string]*state // for the component that takes over
 }
 
-// plan is what arguments ask for.
+// plan is the arguments with the targets that result from them.
 type plan struct {
 	set     *settings
 	targets *targets
@@ -127,8 +127,8 @@ func (c *Component) plan(a *Arguments) (*plan, error) {
 
 var errTargetLimit = errors.New("target limit exceeded")
 
-// Update takes new arguments. Targets that continue keep their schedule and
-// their series; those that are gone get their markers.
+// Update applies new arguments. Targets that continue keep their schedule and
+// their series; removed targets get staleness markers.
 func (c *Component) Update(args any) error {
 	p, err := c.plan(args.(*Arguments))
 	if err != nil {
@@ -144,23 +144,24 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Sourced returns the files the HTTP client reads.
+// Sourced returns the paths of the files that the HTTP client reads.
 func (c *Component) Sourced() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.want.set.args.Client.Files()
 }
 
-// Run scrapes until ctx ends. A component that takes over gets the targets with
-// their state. When the node is removed, or after a failure, all series end.
-// When weir stops, they do not: the next process scrapes the same targets.
+// Run scrapes until ctx ends. If another component takes over, it gets the
+// targets with their state. If the node is removed or fails, all series end. If
+// weir stops, they do not end, because the next process scrapes the same targets.
 func (c *Component) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.started = true
 	c.mu.Unlock()
 	left := c.takeOver(ctx)
 
-	// The loops' contexts do not end with ctx but when their end was decided.
+	// The contexts of the loops end when it is known how their series end, not
+	// together with ctx.
 	base := context.WithoutCancel(ctx)
 	r := &run{
 		c: c, ending: map[string]*loop{},
@@ -172,7 +173,7 @@ func (c *Component) Run(ctx context.Context) error {
 		case <-c.changed:
 			r.reconcile(base, nil)
 		case err := <-c.failed:
-			r.stop(errRemoved) // the next component starts from scratch, and maybe not soon
+			r.stop(errRemoved) // the next component starts without state, and perhaps not soon
 			return err
 		case <-ctx.Done():
 			switch cause := context.Cause(ctx); {
@@ -188,8 +189,8 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 }
 
-// takeOver returns the targets of the component before, which scrapes them no
-// longer.
+// takeOver waits until the previous component has stopped scraping and returns
+// its targets.
 func (c *Component) takeOver(ctx context.Context) map[string]*state {
 	p := c.prev
 	c.prev = nil
@@ -199,12 +200,12 @@ func (c *Component) takeOver(ctx context.Context) map[string]*state {
 	p.mu.Lock()
 	started := p.started
 	p.mu.Unlock()
-	if !started { // nor will it be
+	if !started { // it will never start
 		return p.takeOver(ctx)
 	}
 	select {
 	case <-p.ended:
-	default: // both may be ready, and what was left must not be
+	default: // both channels may be ready, and the state must not be lost
 		select {
 		case <-p.ended:
 		case <-ctx.Done():
@@ -218,22 +219,22 @@ func (c *Component) takeOver(ctx context.Context) map[string]*state {
 	return left
 }
 
-// run is one running of a component.
+// run is the state of Run.
 type run struct {
 	c      *Component
 	set    *settings
 	ending map[string]*loop // removed, but not done yet
 	wg     sync.WaitGroup
 
-	since   time.Time            // when it began, or forgot when
-	removed map[string]time.Time // targets were removed
+	since   time.Time            // the time since which all removed targets are known
+	removed map[string]time.Time // the times at which targets were removed
 }
 
-// maxRemoved bounds the targets whose end is remembered.
+// maxRemoved is the maximum number of removed targets that are remembered.
 const maxRemoved = 10_000
 
-// latest returns a time after which there are no samples of a target that is
-// new: nobody knows what was scraped before this run.
+// latest returns the time up to which a new target may have samples. It is
+// unknown what was scraped before this run.
 func (r *run) latest(key string) int64 {
 	if at, ok := r.removed[key]; ok {
 		return at.UnixMilli()
@@ -250,8 +251,8 @@ func (r *run) remove(key string) {
 	r.removed[key] = now
 }
 
-// reconcile makes the loops those of the current plan. left are targets to go
-// on with. The loops get ctx.
+// reconcile starts and ends loops according to the current plan. left contains
+// the state of targets to continue. ctx is the context of the loops.
 func (r *run) reconcile(ctx context.Context, left map[string]*state) {
 	c := r.c
 	c.mu.Lock()
@@ -307,7 +308,7 @@ func (r *run) reconcile(ctx context.Context, left map[string]*state) {
 		delete(left, t.key)
 		c.loops[t.key] = r.start(ctx, j, st, r.ending[t.key])
 	}
-	for key, st := range left { // of the component before, and not wanted any more
+	for key, st := range left { // targets of the previous component that are not wanted any more
 		j := &job{target: &target{key: key, redacted: "a removed target", interval: time.Hour}, plan: p}
 		l := r.start(ctx, j, st, nil)
 		r.ending[key] = l
@@ -323,7 +324,8 @@ func (r *run) reconcile(ctx context.Context, left map[string]*state) {
 	r.set = p.set
 }
 
-// health says what is scraped and what is not.
+// health returns the health, which includes the number of targets that are not
+// scraped.
 func (ts *targets) health(now time.Time) component.Health {
 	h := component.Health{State: component.Healthy, Message: fmt.Sprintf("scraping %d targets", len(ts.all)), Time: now}
 	if ts.broken > 0 {
@@ -336,7 +338,8 @@ func (ts *targets) health(now time.Time) component.Health {
 	return h
 }
 
-// start starts a loop, once the one before for the same target is done.
+// start starts a loop. It waits until before, the previous loop for the same
+// target, is done.
 func (r *run) start(ctx context.Context, j *job, st *state, before *loop) *loop {
 	if st == nil {
 		st = newState(r.latest(j.key))
@@ -352,7 +355,7 @@ func (r *run) start(ctx context.Context, j *job, st *state, before *loop) *loop 
 		defer cancel(nil)
 		defer func() {
 			if v := recover(); v != nil {
-				l.state = newState(l.clock.Now().UnixMilli()) // nobody knows what the old one is worth
+				l.state = newState(l.clock.Now().UnixMilli()) // the old state is not reliable after a failure
 				select {
 				case r.c.failed <- fmt.Errorf("scraping %s panicked: %v\n%s", j.redacted, v, debug.Stack()):
 				default:

@@ -33,15 +33,15 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 )
 
-// node is a prometheus.scrape.test in a synctest bubble. It sends to sink and
-// reaches its targets in memory.
+// node is a prometheus.scrape.test node in a synctest bubble. It sends to sink
+// and reaches its targets in memory.
 type node struct {
 	*componenttest.Node
 	sink  *flowtest.Sink
 	conns chan net.Conn
 	dials atomic.Int32
 	hosts map[string]http.Handler
-	clock clock.Clock // nil: the bubble's
+	clock clock.Clock // nil for the clock of the bubble
 }
 
 const memory = "weir.internal:12345"
@@ -62,7 +62,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *node)) {
 	})
 }
 
-// Accept, Close and Addr make node a net.Listener.
+// Accept, Close and Addr implement net.Listener.
 func (n *node) Accept() (net.Conn, error) {
 	if c, ok := <-n.conns; ok {
 		return c, nil
@@ -79,7 +79,7 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// ServeHTTP is a proxy for the targets.
+// ServeHTTP forwards requests to the targets as a proxy.
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.hosts[r.Host].ServeHTTP(w, r)
 }
@@ -121,14 +121,14 @@ func (n *node) build(t *testing.T, text string) *scrape.Component {
 	return n.newScrape(t, n.args(t, text))
 }
 
-// wait returns the batches once there are k.
+// wait returns the batches when there are at least k.
 func (n *node) wait(t *testing.T, k int) []*batch.Metrics {
 	t.Helper()
 	until(t, n, func() bool { return len(n.sink.Batches()) >= k })
 	return n.sink.Batches()[:k]
 }
 
-// until returns when ok, which may be in a while of the bubble's time.
+// until waits, in the time of the bubble, until ok returns true.
 func until(t *testing.T, n *node, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Hour); !ok(); {
@@ -140,7 +140,7 @@ func until(t *testing.T, n *node, ok func() bool) {
 	}
 }
 
-// target is a server whose body can be changed.
+// target is a server with a changeable body.
 type target struct {
 	host string
 	mu   sync.Mutex
@@ -176,7 +176,7 @@ func list(tgs ...*target) string {
 	return "scrape_interval = \"10s\"\ntargets = [" + strings.Join(maps, ", ") + "]\n"
 }
 
-// values shows a batch without its report, one sample a line.
+// values formats a batch without its report, one sample per line.
 func values(b *batch.Metrics) (out []string) {
 	for i, s := range b.Series {
 		if name := s.Name(); name == "up" || strings.HasPrefix(name, "scrape_") {
@@ -191,7 +191,7 @@ func values(b *batch.Metrics) (out []string) {
 	return out
 }
 
-// up is the value of up in a batch.
+// up returns the value of up in a batch.
 func up(b *batch.Metrics) string {
 	for i, s := range b.Series {
 		if s.Name() == "up" {
@@ -213,8 +213,7 @@ func diff(t *testing.T, what string, want, got any) {
 	}
 }
 
-// When its node is removed, the series of a target end. When weir stops, they do
-// not.
+// The series of a target end when its node is removed, but not when weir stops.
 func TestScheduleAndEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) { testScheduleAndEnd(t, component.ErrRemoved) })
 	t.Run("weir stops", func(t *testing.T) { testScheduleAndEnd(t, nil) })
@@ -234,7 +233,7 @@ func testScheduleAndEnd(t *testing.T, cause error) {
 		}
 		for i := 2; i < 4; i++ {
 			if gap := millis(bs[i]) - millis(bs[i-1]); gap != 10000 {
-				t.Errorf("scrape %d is %d ms after the one before", i+1, gap)
+				t.Errorf("scrape %d is %d ms after the previous one", i+1, gap)
 			}
 		}
 		end(cause)
@@ -304,7 +303,7 @@ func TestRefused(t *testing.T) {
 		n.sink.Refuse(flowtest.ErrRefused)
 		tg.setBody("b 1\n")
 		have := len(n.sink.Batches())
-		// Two scrapes are refused until the next is due.
+		// Two scrapes are refused until the next one is due.
 		until(t, n, func() bool { return n.Stats.Dropped()["refused"] >= 14 })
 		n.sink.Refuse(nil)
 		bs := n.wait(t, have+1)
@@ -360,7 +359,8 @@ func TestUpdateOfSampleLimit(t *testing.T) {
 		bs := n.wait(t, 5)
 		diff(t, "up", "0", up(bs[3]))
 		diff(t, "up", "0", up(bs[4]))
-		// As Prometheus: what was met before the limit is not stale yet.
+		// As in Prometheus, series that were read before the limit was reached
+		// are not stale yet.
 		diff(t, "samples", []string{"b stale"}, values(bs[3]))
 		diff(t, "samples", []string(nil), values(bs[4]))
 		if err := c.Update(n.args(t, list(tg))); err != nil {
@@ -392,7 +392,7 @@ func TestExtraMetricsSwitchedOff(t *testing.T) {
 	})
 }
 
-// blocked takes a batch and keeps the caller.
+// blocked accepts a batch and blocks the caller.
 type blocked struct{ entered chan struct{} }
 
 func (b *blocked) ConsumeMetrics(ctx context.Context, _ *batch.Metrics) error {
@@ -412,7 +412,7 @@ func TestReceiverThatBlocks(t *testing.T) {
 		stop := n.Run(t, n.newScrape(t, a))
 		<-b.entered
 		first := time.Now()
-		<-b.entered // the next scrape's, when it was due
+		<-b.entered // the time at which the next scrape was due
 		if gap := time.Since(first); gap < 5*time.Second || gap > 15*time.Second {
 			t.Errorf("the next batch came after %v", gap)
 		}
@@ -456,7 +456,7 @@ func TestRetriesOnlyWhoRefused(t *testing.T) {
 		steady, shaky := n.sink.Batches(), f.Batches()
 		diff(t, "number of batches", len(steady), len(shaky))
 		for i := range shaky {
-			if &steady[i].V[0] != &shaky[i].V[0] { // a head of its own for each way, and one set of columns
+			if &steady[i].V[0] != &shaky[i].V[0] { // each receiver gets its own batch, but the columns are shared
 				t.Errorf("batch %d differs", i)
 			}
 		}
@@ -486,7 +486,7 @@ func TestUpdate(t *testing.T) {
 			name := strings.Fields(vs[0])[0]
 			names = append(names, name)
 			for i, v := range vs {
-				// Only the target that was removed ends.
+				// Only the removed target ends.
 				if ends := name == "two" && i == len(vs)-1; ends != strings.HasSuffix(v, "stale") {
 					t.Errorf("%s: batch %d of %d is %q", name, i+1, len(vs), v)
 				}
@@ -494,7 +494,7 @@ func TestUpdate(t *testing.T) {
 			if name == "one" { // it continued
 				for i := 2; i < len(vs); i++ {
 					if gap := times[src][i] - times[src][i-1]; gap != 10000 {
-						t.Errorf("one: scrape %d is %d ms after the one before", i+1, gap)
+						t.Errorf("one: scrape %d is %d ms after the previous one", i+1, gap)
 					}
 				}
 			}
@@ -561,13 +561,13 @@ func TestTakeOver(t *testing.T) {
 				}
 			}
 		}
-		diff(t, "markers", map[string]int{"b stale": 1}, markers) // a was handed over, and weir stopped then
+		diff(t, "markers", map[string]int{"b stale": 1}, markers) // a was handed over, and weir stopped while it was scraped
 		for i := 2; i < len(as); i++ {
 			if as[i].Series[0] != as[0].Series[0] || as[i].Source != as[0].Source {
 				t.Errorf("scrape %d of a has another handle or source", i+1)
 			}
 			if gap := millis(as[i]) - millis(as[i-1]); gap != 10000 {
-				t.Errorf("scrape %d of a is %d ms after the one before", i+1, gap)
+				t.Errorf("scrape %d of a is %d ms after the previous one", i+1, gap)
 			}
 		}
 	})
@@ -610,12 +610,12 @@ func TestFaults(t *testing.T) {
 	t.Cleanup(missing.Close)
 
 	f := func(url, args, outcome, message string) {
-		interval, timeout := "6s", "6s" // more than a busy machine takes
+		interval, timeout := "6s", "6s" // more than a busy machine needs
 		if outcome == "timeout" {
 			interval, timeout = "200ms", "150ms"
 		}
 		t.Run(outcome, func(t *testing.T) {
-			t.Parallel() // they wait, mostly
+			t.Parallel() // they mostly wait
 			n, sink := componenttest.New(t, "prometheus.scrape.test"), flowtest.NewSink("sink")
 			n.Services["http"] = service.HTTPData{}
 			o := n.Options()

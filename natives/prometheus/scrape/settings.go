@@ -23,11 +23,11 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// settings are arguments made ready for the targets. They are immutable; a
-// target looks at the current ones at every scrape.
+// settings are the arguments, prepared for the targets. They are immutable. A
+// target uses the current settings for each scrape.
 type settings struct {
 	args  *Arguments // without targets
-	files string     // digest of those the client reads
+	files string     // digest of the files that the client reads
 	cfg   *config.ScrapeConfig
 	out   *flow.Output
 
@@ -41,9 +41,9 @@ type settings struct {
 	maxSchema int32
 }
 
-// newSettings returns before, which may be nil, where nothing but the targets
-// changed, as it does each time that something is discovered. Otherwise the client
-// at least stays if it can, with its connections.
+// newSettings returns before, which may be nil, if only the targets changed, as
+// with every discovery. Otherwise, it keeps at least the client and its
+// connections if possible.
 func newSettings(o component.Options, a *Arguments, http service.HTTPData, before *settings) (*settings, error) {
 	args := *a
 	args.Targets = nil
@@ -75,16 +75,16 @@ func newSettings(o component.Options, a *Arguments, http service.HTTPData, befor
 	return s, nil
 }
 
-// same reports whether a asks for what s does. Not with a failure log, which may
-// have to be opened again.
+// same reports whether a has the same settings as s. A failure log is never the
+// same, because it may have to be opened again.
 func (s *settings) same(a *Arguments) bool {
 	x, y := *s.args, *a
-	x.ForwardTo, y.ForwardTo = nil, nil // it counts which they are, not what they hold
+	x.ForwardTo, y.ForwardTo = nil, nil // compare which receivers they are, not their contents
 	return a.ScrapeFailureLogFile == "" && slices.Equal(s.args.ForwardTo, a.ForwardTo) && reflect.DeepEqual(x, y)
 }
 
-// open opens the failure log, if there is to be one, or takes it from the
-// settings before, which may be nil. Scrapes go on without it when that fails.
+// open opens the failure log if one is configured, or takes it from the previous
+// settings, which may be nil. If this fails, scrapes continue without it.
 func (s *settings) open(before *settings) error {
 	if before != nil && before.file != nil && before.args.ScrapeFailureLogFile == s.args.ScrapeFailureLogFile {
 		s.file = before.file
@@ -102,8 +102,8 @@ func (s *settings) open(before *settings) error {
 	return nil
 }
 
-// close releases what the settings hold, but for what next, which may be nil, has
-// of it; no target uses them any more.
+// close releases the resources of the settings, except those that next, which may
+// be nil, uses as well. No target may use the settings any more.
 func (s *settings) close(next *settings) {
 	if next == nil || next.client != s.client {
 		s.client.CloseIdleConnections()
@@ -113,7 +113,8 @@ func (s *settings) close(next *settings) {
 	}
 }
 
-// dialer reaches weir's own exporters in memory and all else by network.
+// dialer reaches weir's own exporters in memory and all other addresses over the
+// network.
 func dialer(http service.HTTPData) commonconfig.DialContextFunc {
 	var tcp net.Dialer
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -124,7 +125,7 @@ func dialer(http service.HTTPData) commonconfig.DialContextFunc {
 	}
 }
 
-// samplesAs reports whether a body means the same series under both.
+// samplesAs reports whether a body results in the same series with both settings.
 func (s *settings) samplesAs(o *settings) bool {
 	neutral := func(s *settings) config.ScrapeConfig {
 		c := *s.cfg
@@ -137,7 +138,7 @@ func (s *settings) samplesAs(o *settings) bool {
 		reflect.DeepEqual(neutral(s), neutral(o))
 }
 
-// acceptHeader asks for the protocols in their order.
+// acceptHeader returns an Accept header for the protocols in their order.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc9110.html#name-accept
 func acceptHeader(protocols []config.ScrapeProtocol, scheme model.EscapingScheme) string {
@@ -145,7 +146,7 @@ func acceptHeader(protocols []config.ScrapeProtocol, scheme model.EscapingScheme
 	weight := len(config.ScrapeProtocolsHeaders) + 1
 	for _, p := range protocols {
 		b.WriteString(config.ScrapeProtocolsHeaders[p])
-		// Older versions of the formats know no escaping.
+		// Older versions of the formats have no escaping.
 		if p == config.PrometheusText1_0_0 || p == config.OpenMetricsText1_0_0 {
 			fmt.Fprintf(&b, ";%s=%s", model.EscapingKey, scheme)
 		}
@@ -156,7 +157,8 @@ func acceptHeader(protocols []config.ScrapeProtocol, scheme model.EscapingScheme
 	return b.String()
 }
 
-// maxSchema is the finest histogram schema whose buckets grow by at least factor.
+// maxSchema returns the finest histogram schema whose buckets grow at least by
+// factor.
 func maxSchema(factor float64) int32 {
 	if factor <= 1 {
 		return histogram.ExponentialSchemaMax

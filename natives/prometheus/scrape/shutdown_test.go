@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// atEnd returns what the collector got last of each series: a value or a marker.
+// atEnd returns the last value or marker that the collector got for each series.
 func (c *collector) atEnd() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,9 +31,9 @@ func (c *collector) atEnd() map[string]string {
 
 // scraper is Prometheus or weir, scraping the world into a collector.
 type scraper interface {
-	update(a *Arguments) // its targets, or its config
-	remove()             // the job from the config
-	stop()               // the process
+	update(a *Arguments) // changes its targets or its configuration
+	remove()             // removes the job from the configuration
+	stop()               // stops the process
 }
 
 type prometheusScraper struct {
@@ -64,8 +64,8 @@ func (s weirScraper) remove() { s.end(component.ErrRemoved) }
 func (s weirScraper) stop()   { s.end(nil) }
 
 // TestEndsAsPrometheus compares for which series Prometheus and weir write a
-// marker when something ends. Prometheus writes the markers of a target two
-// intervals later, so what the series show at the end counts.
+// marker when a target, job or process ends. Prometheus writes the markers of a
+// target two intervals later, so only the last values are compared.
 func TestEndsAsPrometheus(t *testing.T) {
 	const interval = "scrape_interval = \"15s\"\n"
 	two := `targets = [{ __address__ = "target.test:80", env = "one" }, { __address__ = "target.test:80", env = "two" }]`
@@ -95,10 +95,10 @@ func TestEndsAsPrometheus(t *testing.T) {
 				})
 				want, got := theirs.atEnd(), ours.atEnd()
 				if len(differ) > 0 {
-					// The deliberate difference: see RATIONALE.md, "Why are there no
-					// staleness markers when weir stops?"
+					// The deliberate difference: see RATIONALE.md, "Why are there
+					// no staleness markers when weir stops?"
 					for s := range want {
-						own := strings.Contains(s, `__name__="c"`) // has timestamps of its own, and never gets a marker
+						own := strings.Contains(s, `__name__="c"`) // has its own timestamps and never gets a marker
 						if want[s] != differ[0] || got[s] != differ[1] && !own {
 							t.Errorf("%s: Prometheus wrote a %s last and weir a %s, want %v", s, want[s], got[s], differ)
 						}
@@ -144,8 +144,8 @@ func TestEndsAsPrometheus(t *testing.T) {
 	f("job removed", func(s scraper, _ func() scraper) { s.remove() }, "value", "marker")
 }
 
-// TestRestartWithoutSeries: what went while no process ran gets no marker, as in
-// Prometheus, which does not know it any more.
+// TestRestartWithoutSeries: as in Prometheus, series that disappeared while no
+// process was running get no marker, because they are unknown.
 func TestRestartWithoutSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full, less := text("a 1\nb 2\n"), text("a 1\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// crowd is a number of targets that know how often they were asked.
+// crowd is a number of targets that count their requests.
 type crowd struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -28,8 +28,8 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "a 1\n")
 }
 
-// since returns how often each target was asked since the last call, sorted by
-// target, and all together.
+// since returns the number of requests since the last call, for each target,
+// sorted by target, and in total.
 func (c *crowd) since() (each []int, sum int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *crowd) since() (each []int, sum int) {
 	return each, sum
 }
 
-// crowded starts scraping n targets by a clock that stands still.
+// crowded starts scraping n targets with a clock that stands still.
 func crowded(t *testing.T, n *node, count int, interval string) (*crowd, *clocktest.Fake, func()) {
 	t.Helper()
 	fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -60,7 +60,8 @@ func crowded(t *testing.T, n *node, count int, interval string) (*crowd, *clockt
 	return c, fake, stop
 }
 
-// pass lets d go by in steps, and returns how many scrapes came in each.
+// pass advances the clock by d in steps. It returns the number of scrapes in each
+// step.
 func pass(fake *clocktest.Fake, c *crowd, d time.Duration) (steps []int, each []int) {
 	const step = 250 * time.Millisecond
 	for range d / step {
@@ -78,9 +79,9 @@ func pass(fake *clocktest.Fake, c *crowd, d time.Duration) (steps []int, each []
 	return steps, each
 }
 
-// TestStandstill: after 20 s in which nothing of weir ran, what was due in them
-// is not made up for: every target is scraped at its own next place, so that the
-// pace is the usual one at once and there is no burst.
+// TestStandstill: after weir was suspended for 20 s, the missed scrapes are not
+// made up for. Every target is scraped in its own next slot, so that the normal
+// pace resumes immediately without a burst.
 func TestStandstill(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const count = 40
@@ -92,7 +93,7 @@ func TestStandstill(t *testing.T) {
 		usual, each := pass(fake, c, 10*time.Second)
 		diff(t, "scrapes in an interval", once, each)
 
-		fake.Advance(20 * time.Second) // twice the interval: the places are the same
+		fake.Advance(20 * time.Second) // twice the interval, so that the slots are the same
 		synctest.Wait()
 		if _, sum := c.since(); sum > 0 {
 			t.Errorf("%d scrapes at once, want none", sum)
@@ -114,8 +115,8 @@ func TestStandstill(t *testing.T) {
 	})
 }
 
-// TestStandstillOfLongIntervals: what is due far apart is made up for, but not
-// at once.
+// TestStandstillOfLongIntervals: missed scrapes of targets with long intervals
+// are made up for, but not all at once.
 func TestStandstillOfLongIntervals(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const count = 40
@@ -125,7 +126,7 @@ func TestStandstillOfLongIntervals(t *testing.T) {
 		_, each := pass(fake, c, 5*time.Minute)
 		diff(t, "scrapes in an interval", slices.Repeat([]int{1}, count), each)
 
-		fake.Advance(5 * time.Minute) // all are due
+		fake.Advance(5 * time.Minute) // all targets are due
 		synctest.Wait()
 		if _, sum := c.since(); sum > count/4 {
 			t.Errorf("%d scrapes at once of %d", sum, count)
@@ -146,8 +147,8 @@ func TestStandstillOfLongIntervals(t *testing.T) {
 	})
 }
 
-// TestSlowMachine: a machine that is always late scrapes late, every second time
-// at least.
+// TestSlowMachine: a machine that is always late scrapes late, and at least every
+// second scrape takes place.
 func TestSlowMachine(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		c, fake, stop := crowded(t, n, 1, "10s")
@@ -166,7 +167,8 @@ func TestSlowMachine(t *testing.T) {
 	})
 }
 
-// TestStandstillWhileFetching: an answer that came while weir stood still counts.
+// TestStandstillWhileFetching: a response that arrived while weir was suspended
+// is used.
 func TestStandstillWhileFetching(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -183,12 +185,12 @@ func TestStandstillWhileFetching(t *testing.T) {
 		<-asked
 		synctest.Wait()
 		fake.Advance(20 * time.Second)
-		synctest.Wait() // the timeout was looked at
+		synctest.Wait() // the timeout was checked
 		answer <- true
 		synctest.Wait()
 		diff(t, "up", "1", up(n.wait(t, 1)[0]))
 
-		// And no answer is none, a second later.
+		// Without a response, the scrape fails a second later.
 		for again := false; !again; {
 			fake.Advance(250 * time.Millisecond)
 			synctest.Wait()
@@ -207,8 +209,8 @@ func TestStandstillWhileFetching(t *testing.T) {
 	})
 }
 
-// TestClockLeaps: when the clock is set, forward or back, every target goes on
-// being scraped once in each interval.
+// TestClockLeaps: if the clock is set forward or back, every target is still
+// scraped once in each interval.
 func TestClockLeaps(t *testing.T) {
 	for _, leap := range []time.Duration{time.Hour, -time.Hour, time.Hour + 3*time.Second, -time.Hour - 3*time.Second, 20 * time.Second, -20 * time.Second} {
 		t.Run(leap.String(), func(t *testing.T) {
@@ -222,7 +224,8 @@ func TestClockLeaps(t *testing.T) {
 				if _, sum := c.since(); sum > 0 {
 					t.Errorf("%d scrapes at the leap", sum)
 				}
-				// What is due is due; the next one is at the place of the new time.
+				// Targets that are due are scraped; the next scrape is in the
+				// slot of the new time.
 				_, each := pass(fake, c, 20*time.Second)
 				for i, k := range each {
 					if k < 1 || k > 3 {
@@ -243,8 +246,9 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// TestIntervalChangesAfterALeap: markers that were sent ahead of a scrape lie
-// an hour ahead when the clock is set back. Nothing waits for that hour.
+// TestIntervalChangesAfterALeap: if the clock is set back, markers that were sent
+// ahead of a scrape may lie an hour in the future. The loop does not wait for
+// that hour.
 func TestIntervalChangesAfterALeap(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -272,7 +276,7 @@ func TestIntervalChangesAfterALeap(t *testing.T) {
 		if err := c.Update(a); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // markers went to the sink before
+		synctest.Wait() // markers were sent to the sink before
 		fake.Leap(-time.Hour)
 		a = n.args(t, strings.Replace(list(tg), "10s", "5s", 1)+`scrape_timeout = "5s"`)
 		a.ForwardTo = []*flow.Receiver{other.Receiver()}

@@ -2,14 +2,14 @@ package scrape
 
 import "math/bits"
 
-// table finds things by hash: it has their numbers, from 0, in slots, and who
-// asks compares. The zero value is empty, and has no room.
+// table is an index by hash. It contains the indexes of entries, from 0; the
+// caller compares the entries. The zero value is empty and has no capacity.
 type table struct {
-	slots []uint32 // number + 1; 0 is a free one
+	slots []uint32 // index + 1; 0 means free
 	shift uint8
 }
 
-// reset empties the table and makes room for n.
+// reset clears the table and allocates capacity for n entries.
 func (t *table) reset(n int) {
 	size := 8
 	for size*3 < n*4 {
@@ -24,14 +24,14 @@ func (t *table) reset(n int) {
 	t.shift = uint8(64 - bits.TrailingZeros(uint(size)))
 }
 
-// drop empties the table; it needs reset before anything is put into it.
+// drop clears the table. Call reset before add.
 func (t *table) drop() { t.slots = t.slots[:0] }
 
-// room is how many the table may have.
+// room returns the maximum number of entries.
 func (t *table) room() int { return len(t.slots) / 4 * 3 }
 
-// first returns the number of the first thing that may have that hash and its
-// slot, -1 when there is none.
+// first returns the index of the first entry that may have this hash, and its
+// slot. The index is -1 if there is none.
 func (t *table) first(hash uint64) (i, slot int) {
 	if len(t.slots) == 0 {
 		return -1, 0
@@ -40,13 +40,13 @@ func (t *table) first(hash uint64) (i, slot int) {
 	return int(t.slots[slot]) - 1, slot
 }
 
-// next returns the one after that in a slot.
+// next returns the next candidate after a slot.
 func (t *table) next(slot int) (int, int) {
 	slot = (slot + 1) & (len(t.slots) - 1)
 	return int(t.slots[slot]) - 1, slot
 }
 
-// add adds a number; there must be room for it.
+// add adds an index. The table must have capacity for it.
 func (t *table) add(hash uint64, i int) {
 	at, slot := t.first(hash)
 	for at >= 0 {

@@ -19,20 +19,21 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// firstWithin is how soon after its start a target is scraped first, of as many
-// as firstOf; of more, that many in each second.
+// firstWithin is the time after the start within which the first firstOf targets
+// are scraped for the first time. With more targets, firstOf targets are scraped
+// in each such period.
 const (
 	firstWithin = time.Second
 	firstOf     = 5000
 )
 
-// target is what is known of a target from its labels. It is immutable.
+// target is a target as described by its labels. It is immutable.
 type target struct {
-	key      string // its labels and URL: targets of equal keys are the same
+	key      string // labels and URL: targets with equal keys are the same
 	url      string
-	redacted string // url without password
+	redacted string // the URL without the password
 	tags     []labels.Label
-	socket   string // path of a Unix socket to scrape through, "" for none
+	socket   string // the Unix socket to scrape through; "" if there is none
 	interval time.Duration
 	timeout  time.Duration
 	hash     uint64
@@ -40,34 +41,36 @@ type target struct {
 	native, classic, nhcb bool
 }
 
-// maxTargets is how many targets a component scrapes, if target_limit does not
-// allow more: a discovery that finds a million is a mistake, and each costs 10 KB.
+// maxTargets is the maximum number of targets of a component, unless target_limit
+// allows more. A discovery that returns a million targets is a mistake, and each
+// costs 10 KB.
 const maxTargets = 100_000
 
-// maxInvalid bounds the reasons that are kept of targets that cannot be scraped.
+// maxInvalid is the maximum number of reasons that are kept for targets that
+// cannot be scraped.
 const maxInvalid = 20
 
-// targets are those of a list of label maps.
+// targets are the targets of a list of label maps.
 type targets struct {
-	all     []*target // without those that are there twice
+	all     []*target // without duplicates
 	made    map[uintptr]made
-	invalid []error // why some are not scraped, the first ones
-	broken  int     // how many that are
-	surplus int     // maps that were not looked at, there being enough
-	// limitErr makes every scrape fail: there are too many.
+	invalid []error // the first reasons why targets cannot be scraped
+	broken  int     // number of targets that cannot be scraped
+	surplus int     // number of maps that were ignored because there are too many
+	// limitErr makes every scrape fail, because there are too many targets.
 	limitErr error
 }
 
-// made is what a label map is as targets, which are mostly one.
+// made is the result of a label map: usually one target.
 type made struct {
-	from map[string]string // keeps its address from being another's
+	from map[string]string // retains the map, so that its address is not reused
 	to   []*target
 	err  error
 }
 
-// newTargets makes targets of label maps, most of them at most. known is what was
-// made before with the same cfg: the same maps are the same targets, and go first
-// if there are too many.
+// newTargets creates targets from label maps, at most most of them. known are the
+// results of an earlier call with the same cfg: the same maps give the same
+// targets, and these are preferred if there are too many.
 func newTargets(maps []map[string]string, cfg *config.ScrapeConfig, known map[uintptr]made, most int) *targets {
 	ts := &targets{made: make(map[uintptr]made, min(len(maps), most))}
 	seen := make(map[string]bool, min(len(maps), most))
@@ -153,7 +156,7 @@ func newTarget(st *scrape.Target, cfg *config.ScrapeConfig) (*target, error) {
 	return t, nil
 }
 
-// duration reads a label that PopulateLabels has checked.
+// duration parses a label that PopulateLabels has checked.
 func duration(st *scrape.Target, label string) (time.Duration, error) {
 	d, err := model.ParseDuration(st.GetValue(label))
 	if err != nil {
@@ -169,12 +172,13 @@ func flag(st *scrape.Target, label string, def bool) bool {
 	return def
 }
 
-// together is how far apart the places of targets are. Who wakes up for one of
-// them does others in passing, and to wake up costs more than to scrape.
+// together is the distance between slots. Targets in the same slot are scraped
+// after a single wake-up, which costs more than a scrape.
 const together = 250 * time.Millisecond
 
-// offset returns the target's place in a span of time. It is the same after a
-// restart, as in Prometheus, so the hash has no seed; nothing is looked up by it.
+// offset returns the offset of the target in a span of time. As in Prometheus, it
+// is the same after a restart, so the hash has no seed; the hash is not used in a
+// hash table.
 func (t *target) offset(span time.Duration) time.Duration {
 	d := time.Duration(t.hash % uint64(span))
 	if span >= 4*together {
@@ -183,14 +187,15 @@ func (t *target) offset(span time.Duration) time.Duration {
 	return d
 }
 
-// first returns when a target that starts now, one of several, is scraped first.
+// first returns the time of the first scrape of a target that starts now, one of
+// several.
 func (t *target) first(now time.Time, of int) time.Time {
 	within := firstWithin * time.Duration(max(of/firstOf, 1))
 	return now.Add(t.offset(min(t.interval, within)))
 }
 
-// slot returns the first time after after that is the target's: targets are
-// spread over the interval, and keep their place whenever weir was started.
+// slot returns the first slot of the target after the time after. Targets are
+// spread over the interval and keep their slots across restarts.
 func (t *target) slot(after time.Time) time.Time {
 	wait := (int64(t.offset(t.interval)) - after.UnixNano()) % int64(t.interval)
 	if wait <= 0 {

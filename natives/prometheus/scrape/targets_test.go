@@ -24,8 +24,8 @@ func urls(ts *targets) (out []string) {
 	return out
 }
 
-// TestTargetsThatAreKnown: what was made of a map is used again, and a map that
-// is another one is not taken for it.
+// TestTargetsThatAreKnown: the result for a map is reused, and a different map
+// does not get it.
 func TestTargetsThatAreKnown(t *testing.T) {
 	cfg := targetArguments().config("job")
 	maps := []map[string]string{{"__address__": "a:1"}, {"__address__": "b:1"}, {"__address__": "b:1"}, {"__address__": "no/host"}}
@@ -49,8 +49,8 @@ func TestTargetsThatAreKnown(t *testing.T) {
 	}
 }
 
-// TestTooManyTargets: those that are scraped already go on, others are taken as
-// long as there is room, and nothing is kept of the rest.
+// TestTooManyTargets: targets that are already scraped continue, new ones are
+// accepted while there is room, and the rest is not kept in memory.
 func TestTooManyTargets(t *testing.T) {
 	cfg := targetArguments().config("job")
 	const most = 10
@@ -73,7 +73,8 @@ func TestTooManyTargets(t *testing.T) {
 	}
 }
 
-// TestManyInvalidTargets: there are bounds to what is kept and said of them.
+// TestManyInvalidTargets: the number of errors that are kept and logged is
+// limited.
 func TestManyInvalidTargets(t *testing.T) {
 	cfg := targetArguments().config("job")
 	var maps []map[string]string
@@ -90,8 +91,8 @@ func TestManyInvalidTargets(t *testing.T) {
 	}
 }
 
-// TestFirstOfMany: a few targets are scraped within a second of the start, very
-// many are spread.
+// TestFirstOfMany: a few targets are scraped within a second of the start; very
+// many are spread over a longer time.
 func TestFirstOfMany(t *testing.T) {
 	now := time.Unix(1_735_689_600, 0)
 	var maps []map[string]string
@@ -112,5 +113,5 @@ func TestFirstOfMany(t *testing.T) {
 	f(1, 500*time.Millisecond, time.Second)
 	f(5000, 500*time.Millisecond, time.Second)
 	f(100_000, 15*time.Second, 20*time.Second)
-	f(10_000_000, 50*time.Second, time.Minute) // the interval
+	f(10_000_000, 50*time.Second, time.Minute) // limited by the interval
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// BenchmarkInTurn takes bodies from layouts in turn: of 500 targets with
-// 1,000 series each, so that what is known of one is not in the processor's
-// caches when its turn comes.
+// BenchmarkInTurn reads bodies with layouts in turn, for 500 targets with 1,000
+// series each, so that the data of a target is not in the processor's caches when
+// its turn comes.
 func BenchmarkInTurn(b *testing.B) {
 	const targets, series = 500, 1000
 	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{}, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// TestUpdateKeepsConnections: connections are used again after an update, unless
-// it is of what they are made by.
+// TestUpdateKeepsConnections: connections are reused after an update, unless it
+// changes the settings of connections.
 func TestUpdateKeepsConnections(t *testing.T) {
 	srv := httptest.NewTLSServer(nil)
 	srv.Close()
@@ -45,7 +45,7 @@ func TestUpdateKeepsConnections(t *testing.T) {
 				if err := c.Update(a); err != nil {
 					t.Fatal(err)
 				}
-				n.wait(t, len(n.sink.Batches())+4) // one may be markers
+				n.wait(t, len(n.sink.Batches())+4) // one of them may contain markers
 				opened += opens
 				diff(t, "connections after "+what, opened, n.dials.Load())
 				bs := n.sink.Batches()

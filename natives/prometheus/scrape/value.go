@@ -13,10 +13,10 @@ var pow10 = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// parseValue parses the sample value that b starts with and returns its
-// length. ok is false for whatever textparse might see otherwise, an error
-// included; it then has to look itself. A value ends with the body, a space or
-// a line feed.
+// parseValue parses the sample value at the beginning of b and returns its
+// length. If ok is false, textparse might read the value differently or return an
+// error, and must parse it. A value ends at a space, at a line feed or at the end
+// of the body.
 func parseValue(b []byte) (v float64, n int, ok bool) {
 	var (
 		mant     uint64
@@ -44,8 +44,8 @@ func parseValue(b []byte) (v float64, n int, ok bool) {
 			exp--
 		}
 	}
-	// 19 digits fit a uint64. Zeros in front count too, which only costs a
-	// longer way for numbers that nobody writes.
+	// 19 digits fit into a uint64. Leading zeros count too: numbers with many of
+	// them are rare and only take the slower path.
 	if digits == 0 || digits > 19 {
 		return parseOddValue(b)
 	}
@@ -74,8 +74,8 @@ func parseValue(b []byte) (v float64, n int, ok bool) {
 	if !endsValue(b, i) {
 		return parseOddValue(b)
 	}
-	// A product or quotient of two numbers that a float64 holds exactly is
-	// rounded once, hence right.
+	// The product or quotient of two exact float64 numbers is rounded once and is
+	// therefore correct.
 	if mant > 1<<53 || exp < -22 || exp > 22 {
 		return parseOddValue(b)
 	}
@@ -91,12 +91,12 @@ func parseValue(b []byte) (v float64, n int, ok bool) {
 	return v, i, true
 }
 
-// parseOddValue is parseValue for infinities, NaN and numbers whose nearest
-// float64 takes more than one operation to find.
+// parseOddValue parses infinities, NaN, and numbers whose nearest float64 takes
+// more than one operation to find.
 func parseOddValue(b []byte) (v float64, n int, ok bool) {
 	for n < len(b) && !endsValue(b, n) {
 		switch c := b[n]; {
-		case c == 'p' || c == 'P': // textparse takes no hexadecimal floats
+		case c == 'p' || c == 'P': // textparse does not accept hexadecimal floats
 			return 0, 0, false
 		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '+', c == '-', c == '.':
 		default:
@@ -107,7 +107,7 @@ func parseOddValue(b []byte) (v float64, n int, ok bool) {
 	if n == 0 {
 		return 0, 0, false
 	}
-	// The string is not kept: an error of ParseFloat copies it.
+	// The string is not retained: an error of ParseFloat copies it.
 	v, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(b), n), 64)
 	if err != nil {
 		return 0, 0, false
@@ -120,8 +120,8 @@ func parseOddValue(b []byte) (v float64, n int, ok bool) {
 
 func endsValue(b []byte, i int) bool { return i == len(b) || b[i] == '\n' || b[i] == ' ' }
 
-// parseMillis parses the timestamp of a line in Prometheus text that b starts
-// with: digits, in Unix ms.
+// parseMillis parses the timestamp of a line in Prometheus text at the beginning
+// of b: digits, Unix ms.
 func parseMillis(b []byte) (t int64, n int, ok bool) {
 	for n < len(b) && b[n]-'0' <= 9 {
 		t = t*10 + int64(b[n]-'0')
@@ -132,7 +132,7 @@ func parseMillis(b []byte) (t int64, n int, ok bool) {
 	return t, n, n > 0 && endsValue(b, n)
 }
 
-// parseSeconds parses the timestamp of an OpenMetrics line that b starts with,
+// parseSeconds parses the timestamp of an OpenMetrics line at the beginning of b,
 // in Unix seconds, as textparse does.
 func parseSeconds(b []byte) (t int64, n int, ok bool) {
 	v, n, ok := parseValue(b)

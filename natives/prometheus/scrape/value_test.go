@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// seeds are values as exporters and attackers write them.
+// valueSeeds are values as exporters and attackers write them.
 var valueSeeds = []string{
 	"0", "-0", "+0", "1", "-1", "+1", "1.5", "1e3", "1E3", "1e+06", "1.7976931348623157e+308", "4.9e-324", "1e999", "-1e999",
 	"NaN", "nan", "-NaN", "+Inf", "-Inf", "Inf", "inf", "Infinity", "infinit", "0x1p-2", "0x10", "0X1P2", "1_000", "0b1", "0o7",
@@ -28,7 +28,7 @@ func FuzzParseValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token []byte) {
 		v, n, ok := parseValue(token)
 		if !ok {
-			return // textparse is asked then
+			return // the caller uses textparse in this case
 		}
 		if n == 0 || n > len(token) {
 			t.Fatalf("parseValue(%q): length %d", token, n)

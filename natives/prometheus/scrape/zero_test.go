@@ -22,9 +22,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestZeroSamples compares what goes to remote write with what Prometheus's
-// agent sends, whose storage makes the zero samples. A time is told as the time
-// before its scrape.
+// TestZeroSamples compares the samples that weir sends to remote write with those
+// of Prometheus's agent, whose storage creates the zero samples. Times are
+// relative to the scrape that follows.
 func TestZeroSamples(t *testing.T) {
 	f := func(name, args string, answers ...func() answer) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestZeroSamples(t *testing.T) {
 		func() answer { return counter("2", ago(20*time.Second)) })
 	f("the target was down meanwhile", "",
 		plain,
-		func() answer { began = ago(-time.Second); return counter("5", began) }, // its clock is ahead
+		func() answer { began = ago(-time.Second); return counter("5", began) }, // the clock of the target is ahead
 		func() answer { return counter("6", began) },
 		func() answer { return answer{status: 500} },
 		func() answer { return counter("1", ago(70*time.Second)) }, // before the marker
@@ -118,8 +118,9 @@ func TestZeroSamples(t *testing.T) {
 	})
 }
 
-// TestZeroSampleOfATargetThatIsNew: nobody knows what another weir sent of a
-// series, so that there is a zero sample only of what began since this one runs.
+// TestZeroSampleOfATargetThatIsNew: weir does not know which samples another
+// process has sent. Therefore, it only adds a zero sample for series that started
+// after weir.
 func TestZeroSampleOfATargetThatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counter := func(ago time.Duration) func() answer {
@@ -145,11 +146,11 @@ func TestZeroSampleOfATargetThatIsNew(t *testing.T) {
 			time.Sleep(wait)
 		}
 		again := func() *Arguments { return decode(t, "start_timestamp_zero_ingestion = true") }
-		time.Sleep(5 * time.Second) // scraped once; the counter began before weir
+		time.Sleep(5 * time.Second) // scraped once; the counter started before weir
 		update(without, 10*time.Minute)
-		update(again(), 5*time.Second) // the counter began when the target was away
+		update(again(), 5*time.Second) // the counter started while the target was removed
 		update(without, 3*time.Minute)
-		update(again(), 5*time.Second) // when it was still scraped
+		update(again(), 5*time.Second) // the counter started while the target was still scraped
 		update(without, time.Minute)
 		update(again(), 5*time.Second)
 		stop()
@@ -161,7 +162,7 @@ func TestZeroSampleOfATargetThatIsNew(t *testing.T) {
 				}
 			}
 		}
-		// Between them are the batches that end the series.
+		// The batches between them end the series.
 		if d := cmp.Diff([]int{2, 6}, zeros); d != "" {
 			t.Errorf("batches with a zero sample (-want +got)\n%s", d)
 		}
@@ -189,11 +190,12 @@ func toldHistogram(scrape int, ls labels.Labels, before int64, h *histogram.Hist
 	return formatSample(scrape, ls, before, 0) + v
 }
 
-// sorted sorts the rows of a scrape: floats and histograms are apart in the
-// WAL. That a zero sample is before its sample is held by its time.
+// sorted sorts the rows of a scrape, because floats and histograms are separate
+// in the WAL. The order of a zero sample and its sample is checked by their
+// times.
 func sorted(rows []string) []string { slices.Sort(rows); return rows }
 
-// written returns what is in the agent's WAL of the first n scrapes.
+// written returns the content of the agent's WAL for the first n scrapes.
 func written(t *testing.T, dir string, n int) (out []string) {
 	t.Helper()
 	segments, err := wlog.NewSegmentsReader(dir)
@@ -244,7 +246,7 @@ func written(t *testing.T, dir string, n int) (out []string) {
 	if r.Err() != nil {
 		t.Fatal(r.Err())
 	}
-	// The scrapes' times are those of the report.
+	// The times of the scrapes are those of the report.
 	var times []int64
 	for _, p := range points {
 		if series[p.ref].Get("__name__") == "up" && len(times) < n {
@@ -263,7 +265,7 @@ func written(t *testing.T, dir string, n int) (out []string) {
 	return out
 }
 
-// native is what a client library says of a histogram that began now.
+// native is the output of a client library for a histogram that started now.
 func native(t *testing.T) answer {
 	t.Helper()
 	r := prometheus.NewRegistry()
