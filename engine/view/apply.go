@@ -7,29 +7,30 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Result is what a script has made of a batch.
+// Result is the batch that a script produced, with counts.
 type Result[B interface{ *batch.Metrics | *batch.Logs }] struct {
-	// Batch is the source batch itself when nothing was edited.
+	// Batch is the source batch itself if nothing was edited.
 	Batch B
 	// Dropped, Emitted and Routed count rows. A row that is emitted to an output
 	// counts as emitted and as routed. Routed is not set for log lines.
 	Dropped, Emitted, Routed int
-	// Collisions counts the samples that have the labels and the timestamp of an
-	// earlier sample: a sink keeps one of each such pair. They are looked for only
-	// if labels were edited or samples emitted. Collision is one of them.
+	// Collisions counts the samples with the same labels and timestamp as an
+	// earlier sample. A sink keeps only one sample of each such pair. They are
+	// counted only if labels were edited or samples emitted. Collision is the
+	// series of one of them.
 	Collisions int
 	Collision  *batch.Series
 }
 
-// Apply returns the batch with the edits, which shares every column that was
-// not edited. The window stays as it is; it must be Reset before it is edited
-// again.
+// Apply returns the batch with the edits. The result shares every column that
+// was not edited. The window does not change; it must be Reset before it is
+// edited again.
 func (m *Metrics) Apply() Result[*batch.Metrics] {
 	m.flush()
 	m.forgetNothings()
 	m.follow()
 	r := Result[*batch.Metrics]{Batch: m.in, Dropped: m.dropped - m.routed, Emitted: len(m.emitted), Routed: m.routed}
-	emitted := m.emittedBy(1) // to where all goes
+	emitted := m.emittedBy(1) // everything leaves by way 0
 	r.Routed += len(m.emitted) - emitted
 	m.whole = m.in
 	relabelled := !batch.SameColumn(m.series.rows, m.in.Series) || emitted > 0
@@ -59,12 +60,12 @@ func (m *Metrics) Apply() Result[*batch.Metrics] {
 	if relabelled && len(out.Series) > 0 {
 		r.Collisions, r.Collision = m.cache.collisionsOf(shape, out)
 	}
-	// The columns are the result's now.
+	// The columns now belong to the result.
 	m.series.own, m.t.own, m.v.own, m.hists.own = false, false, false, false
 	return r
 }
 
-// left returns b without the rows that were dropped.
+// left returns b without the dropped rows.
 func (m *Metrics) left(b *batch.Metrics) *batch.Metrics {
 	if m.shape != nil {
 		return m.shape.changed(m.in.Series).Apply(b)
@@ -72,8 +73,8 @@ func (m *Metrics) left(b *batch.Metrics) *batch.Metrics {
 	return b.Select(m.Alive)
 }
 
-// forgetNothings gives up copies of columns that hold what the source's do: a
-// record that was rolled back, a value set to itself.
+// forgetNothings discards copies of columns that equal the columns of the
+// source, for example after a rollback or after a value was set to itself.
 func (m *Metrics) forgetNothings() {
 	m.series.revert(m.in.Series, slices.Equal[[]*batch.Series])
 	m.t.revert(m.in.T, slices.Equal[[]int64])
@@ -87,14 +88,15 @@ func sameBits(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
 }
 
-// strip leaves out the sparse cells of stripped rows.
+// strip removes the sparse cells of stripped rows.
 func (m *Metrics) strip(out *batch.Metrics) {
 	out.Histograms = removeCells(out.Histograms, func(h batch.Histogram) bool { return m.isStripped(h.Row) })
 	out.Exemplars = removeCells(out.Exemplars, func(e batch.Exemplar) bool { return m.isStripped(e.Row) })
 	out.Starts = removeCells(out.Starts, func(s batch.Start) bool { return m.isStripped(s.Row) })
 }
 
-// removeCells returns the cells that are not gone, cells itself when all stay.
+// removeCells returns the cells for which gone is false. It returns cells
+// itself if all of them stay.
 func removeCells[C any](cells []C, gone func(C) bool) []C {
 	for i, c := range cells {
 		if !gone(c) {
@@ -111,8 +113,8 @@ func removeCells[C any](cells []C, gone func(C) bool) []C {
 	return cells
 }
 
-// appendEmitted adds the records that were emitted to any of the ways, which are
-// bits, to out, whose columns may be shared.
+// appendEmitted appends the records that were emitted to any of the ways, given
+// as bits, to out. The columns of out may be shared.
 func (m *Metrics) appendEmitted(out *batch.Metrics, ways uint64) {
 	n, k := len(out.Series), m.emittedBy(ways)
 	if k == 0 {

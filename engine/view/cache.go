@@ -11,45 +11,46 @@ import (
 
 // Options configure a Cache. The zero value is ready to use.
 type Options struct {
-	// Args are the block's arguments by name, constants of the cache;
-	// expressions see them. Secrets are left out.
+	// Args are the block's arguments by name. Expressions can read them. They are
+	// constant and do not contain secrets.
 	Args map[string]any
-	// TTL is how long a handle lives that belongs to no single source series
-	// (emitted records, the fifth and later results for one series) after its
-	// last use; zero means 15 minutes.
+	// TTL is how long a handle without a single source series lives after its last
+	// use; zero means 15 minutes. These are the handles of emitted records, and of
+	// the fifth and later results for one series.
 	TTL time.Duration
-	// MaxValues bounds what one MapLabel call site remembers, and what one
-	// Column shares; zero means 10,000.
+	// MaxValues is the maximum number of values that one MapLabel call site caches
+	// and that one Column shares; zero means 10,000.
 	MaxValues int
-	// MaxMemos bounds the remembered expressions, the remembered label edits
-	// and the remembered MapLabel sites, each; zero means 256. What does not
-	// fit works unremembered, hence slower. Sweep forgets what is not in use.
+	// MaxMemos is the maximum number of cached expressions, of cached label edits
+	// and of cached MapLabel sites; zero means 256. Anything beyond it works
+	// without caching and is therefore slower. Sweep removes unused entries.
 	MaxMemos int
-	// MaxMade is how many bytes of lines, labels and metadata one use of a window
-	// may set and emit, beside 4 KiB for each of its rows and what its lines have;
-	// zero means DefaultMade.
+	// MaxMade is the maximum size, in bytes, of the lines, labels and metadata
+	// that a script may set and emit in one use of a window; zero means
+	// DefaultMade. The window adds 4 KiB per row, and the size of its lines.
 	MaxMade int64
-	// Outputs is how many outputs records may be routed to, at most MaxOutputs.
+	// Outputs is the number of outputs that records may be routed to, at most
+	// MaxOutputs.
 	Outputs int
 }
 
-// Cache is what one version of a script with one set of arguments has
-// learned: verdicts and derived handles by series, answers by distinct value,
-// compiled expressions. It belongs to one node and is shared by its VMs.
+// Cache contains the results of one version of a script with one set of
+// arguments: decisions and derived handles by series, results by distinct
+// value, compiled expressions. It belongs to one node and is shared by its VMs.
 //
-// All methods are safe for concurrent use, but Close.
+// All methods except Close are safe for concurrent use.
 type Cache struct {
 	opts   Options
 	intern *batch.Interner
 
-	series   batch.Memo[*batch.Series] // what the series hook decided: nil is dropped
-	streams  batch.Memo[*batch.Stream] // and the stream hook
+	series   batch.Memo[*batch.Series] // the decisions of the series hook: nil means dropped
+	streams  batch.Memo[*batch.Stream] // the decisions of the stream hook
 	variants batch.Memo[*variants]
 	went     batch.Memo[went]
 
 	roots batch.ColumnMemo[*root]
 
-	ops    atomic.Uint64 // the last number of an op
+	ops    atomic.Uint64 // the last operation number that was assigned
 	sweeps atomic.Uint64
 
 	mu      sync.RWMutex
@@ -87,7 +88,7 @@ func NewCache(o Options) *Cache {
 	}
 	g.ops.Store(seriesOp.number)
 	g.variants.Evicted = func(s *batch.Series, vs *variants) {
-		if !s.Released() { // a batch came late, of a series that had its ID before
+		if !s.Released() { // a late batch contains a series that previously had this ID
 			g.roots.Revoke()
 		}
 		releaseVariants(s, vs)
@@ -95,10 +96,10 @@ func NewCache(o Options) *Cache {
 	return g
 }
 
-// Check compiles an expression as DropWhere (Bool), Scale's and SetValue's
-// first argument (Bool) or SetValue's second (Number) would, and remembers it.
-// The error is an *expr.Error. It lets a script's constant expressions be
-// checked when the script is loaded.
+// Check compiles an expression as DropWhere (Bool), as the first argument of
+// Scale and SetValue (Bool) or as the second argument of SetValue (Number), and
+// caches it. The error is an *expr.Error. Use it to check a script's constant
+// expressions when the script is loaded.
 func (g *Cache) Check(src string, kind expr.Kind) error {
 	if kind == expr.Number {
 		_, err := g.number(src)
@@ -108,17 +109,17 @@ func (g *Cache) Check(src string, kind expr.Kind) error {
 	return err
 }
 
-// CheckLogs is Check for a predicate over log lines.
+// CheckLogs is like Check, for a predicate over log lines.
 func (g *Cache) CheckLogs(src string) error {
 	_, err := g.predicate(src, true)
 	return err
 }
 
-// Sweep forgets what was remembered for series that were released, and
-// releases the handles that were derived from them. It also forgets the
-// expressions, label edits, sites and columns that were not used since the
-// Sweep before: a label that is set to the hour would else leave a memo of all
-// series for every hour. Call it now and then, such as once a minute.
+// Sweep removes the cached results of released series, and releases the handles
+// that were derived from them. It also removes the expressions, label edits,
+// sites and columns that were not used since the previous Sweep: otherwise, a
+// label that is set to the hour would leave a memo of all series for every
+// hour. Call it regularly, for example once per minute.
 func (g *Cache) Sweep() {
 	g.roots.Sweep()
 	g.series.Sweep(nil)
@@ -146,12 +147,12 @@ func (g *Cache) Sweep() {
 		c.memo.Sweep(nil)
 	}
 	g.mu.RUnlock()
-	// Last, so that nothing above still leads to a handle that is released here.
+	// Last, so that nothing above still refers to a handle that is released here.
 	g.variants.Sweep(releaseVariants)
 }
 
-// Close releases every derived handle. The last VM that uses the cache
-// must have returned; batches it made stay valid.
+// Close releases every derived handle. The last VM that uses the cache must
+// have returned. Batches that were created with the cache stay valid.
 func (g *Cache) Close() {
 	g.series.Clear(nil)
 	g.streams.Clear(nil)
@@ -161,14 +162,14 @@ func (g *Cache) Close() {
 	g.roots.Revoke()
 }
 
-// use says when something that a Cache remembers was looked up last.
-// Windows keep what they looked up until the next Sweep and then ask again.
+// use records when a cached object was last looked up. Windows keep the objects
+// that they looked up until the next Sweep and then look them up again.
 type use struct{ sweep atomic.Uint64 }
 
 func (u *use) touch(sweep uint64)     { u.sweep.Store(sweep) }
 func (u *use) idle(sweep uint64) bool { return u.sweep.Load()+1 < sweep }
 
-// used is what embeds use.
+// used is implemented by types that embed use.
 type used interface {
 	touch(sweep uint64)
 	idle(sweep uint64) bool
@@ -182,7 +183,7 @@ func expire[K comparable, V used](m map[K]V, sweep uint64) {
 	}
 }
 
-// hooked is what the hook that sees labels alone has decided.
+// hooked returns the decisions of the series hook or the stream hook.
 func (g *Cache) hooked(logs bool) *batch.Memo[*batch.Series] {
 	if logs {
 		return &g.streams
@@ -190,7 +191,7 @@ func (g *Cache) hooked(logs bool) *batch.Memo[*batch.Series] {
 	return &g.series
 }
 
-// predicateKey is an expression over samples or over lines.
+// predicateKey is an expression over samples or over log lines.
 type predicateKey struct {
 	src  string
 	logs bool
@@ -224,9 +225,10 @@ func (g *Cache) site(k siteKey) *mapSite {
 	return s
 }
 
-// remembered returns m[k], or the result of build, which is kept unless m, a map
-// of g, is full: the first writer wins. Values that a script invents for each
-// batch would otherwise fill the memory.
+// remembered returns m[k], or the result of build, which is stored unless m, a
+// map of g, is full. If there are concurrent writers, the first one wins. The
+// limit keeps a script that creates new keys for each batch from filling the
+// memory.
 func remembered[K comparable, V used](g *Cache, m map[K]V, k K, build func() (V, error)) (V, error) {
 	g.mu.RLock()
 	v, ok := m[k]

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// collisions remembers by source how many rows of its last batch had the
-// labels and the timestamp of another one. Finding them takes a map of the
-// batch; a source's batches mostly consist of the same series, so the map is
-// made only when that changes.
+// collisions caches, by source, the number of rows in its last batch with the
+// same labels and timestamp as another row. Finding them takes a map of the
+// whole batch. The batches of a source usually contain the same series, so the
+// map is built only if the series change.
 type collisions struct {
 	mu   sync.Mutex
 	last map[batch.Origin]collision
@@ -21,11 +21,12 @@ type collision struct {
 	at  *batch.Series
 }
 
-// maxSources bounds what is remembered; past it, all is forgotten.
+// maxSources is the maximum number of cached sources. Beyond it, the cache is
+// cleared.
 const maxSources = 10_000
 
-// find returns how many rows of b repeat an earlier row's labels and
-// timestamp, and one of their series.
+// find returns the number of rows of b that repeat the labels and timestamp of
+// an earlier row, and the series of one of them.
 func (c *collisions) find(b *batch.Metrics) (int, *batch.Series) {
 	mix := mixOf(b)
 	c.mu.Lock()
@@ -59,8 +60,8 @@ func (c *collisions) find(b *batch.Metrics) (int, *batch.Series) {
 	return found.n, found.at
 }
 
-// mixOf is a hash of which series b has, in which order, at which distances
-// in time.
+// mixOf returns a hash of the series of b, their order and the differences
+// between their times.
 func mixOf(b *batch.Metrics) uint64 {
 	h := uint64(len(b.Series))
 	for i, s := range b.Series {

@@ -7,24 +7,25 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Column is one label, or the name, of every series: what a projected callback
-// gets. Values are remembered by series and shared between series, each at an
-// address that does not change, so that a VM can hand them out without copying.
+// Column contains one label, or the name, of every series, as passed to a
+// projected callback. Values are cached by series and shared between series.
+// The address of a value never changes, so a VM can return it without copying.
 //
 // All methods are safe for concurrent use.
 type Column struct {
 	use
 	name string
-	memo batch.Memo[*string] // nil when the label is missing
+	memo batch.Memo[*string] // nil if the label is missing
 	max  int
 
 	mu     sync.Mutex
 	shared map[string]*string
 }
 
-// Column returns the column of a label, or of the metric name for "name". A
-// label of that name, as any other, is also found as "labels.name". It
-// serves one batch; asking again in the next one is cheap.
+// Column returns the column of a label, or the metric names if name is "name".
+// Any label, including a label called "name", is also found as "labels."+name.
+// A Column is valid for one batch; requesting it again for the next batch is
+// cheap.
 func (m *Window) Column(name string) *Column {
 	if c, ok := m.cols[name]; ok {
 		return c
@@ -32,11 +33,11 @@ func (m *Window) Column(name string) *Column {
 	g := m.cache
 	label, isLabel := strings.CutPrefix(name, "labels.")
 	switch {
-	case m.logs: // where any name is a label's
+	case m.logs: // lines have no metric name, so any name is a label
 	case !isLabel && name == "name":
 		label = batch.NameLabel
 	case label == batch.NameLabel:
-		label = "" // the name is no label
+		label = "" // the metric name does not count as a label
 	}
 	c, _ := remembered(g, g.columns, name, func() (*Column, error) {
 		return &Column{name: label, max: g.opts.MaxValues, shared: map[string]*string{}}, nil
@@ -45,8 +46,8 @@ func (m *Window) Column(name string) *Column {
 	return c
 }
 
-// At returns the value of a series, nil when it is missing. The string is
-// never written to.
+// At returns the value of a series, or nil if it is missing. The string is
+// immutable.
 func (c *Column) At(s *batch.Series) *string {
 	if v, ok := c.memo.Get(s); ok {
 		return v
@@ -74,7 +75,8 @@ func (c *Column) share(text string) *string {
 	if len(c.shared) >= c.max {
 		clear(c.shared)
 	}
-	// text is a part of a series' labels and must not keep them all alive.
+	// Clone, because text is a substring of a series' labels and would keep all of
+	// them alive.
 	text = strings.Clone(text)
 	c.shared[text] = &text
 	return &text

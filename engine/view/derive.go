@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// maxVariants is how many derived handles one source series may have. A script
-// whose result depends on the record mostly has one or two results a series;
-// what comes after goes through the Interner, where it expires.
+// maxVariants is the maximum number of derived handles per source series. A
+// script whose result depends on the record usually has one or two results per
+// series. Further results use the Interner, where they expire.
 const maxVariants = 4
 
-// variants are the handles that were derived from one series, newest first:
-// the same series and the same labels are the same handle in every batch, and
-// a handle lives as long as its source.
+// variants are the handles that were derived from one series, newest first. The
+// same series with the same labels has the same handle in every batch, and a
+// handle lives as long as its source.
 type variants struct {
 	list atomic.Pointer[[]*batch.Series]
 
@@ -23,9 +23,10 @@ type variants struct {
 	swept bool
 }
 
-// derive returns the handle for the labels in b, made from s: s itself, or one
-// that s was made from, when they are its own. lasting says that it lives as
-// long as s, so that a memo may lead from s to it.
+// derive returns the handle for the labels in b, derived from s. If s, or a
+// handle that s was derived from, has these labels, it returns that handle.
+// lasting reports whether the handle lives as long as s, so that a memo may map
+// s to it.
 func (g *Cache) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *batch.Series, lasting bool) {
 	for o := s; o != nil; o = o.Source() {
 		if b.Matches(o) {
@@ -33,7 +34,7 @@ func (g *Cache) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *bat
 		}
 	}
 	if s.Released() {
-		// A batch that was held up: s's ID may be another's by now.
+		// This is a late batch. Another series may have the ID of s by now.
 		return g.intern.Intern(b.Labels(), s.Meta(), now), false
 	}
 	vs, ok := g.variants.Get(s)
@@ -46,7 +47,8 @@ func (g *Cache) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *bat
 	if d := vs.add(s, b); d != nil {
 		return d, !d.Released()
 	}
-	// It expires when it is not asked for, so it must be asked for.
+	// An interned handle expires when it is unused, so it must be looked up each
+	// time.
 	return g.intern.Intern(b.Labels(), s.Meta(), now), false
 }
 
@@ -63,7 +65,7 @@ func (vs *variants) find(b *batch.Builder) *batch.Series {
 	return nil
 }
 
-// add derives a handle, nil when there is no room.
+// add derives a handle. It returns nil if there is no room.
 func (vs *variants) add(s *batch.Series, b *batch.Builder) *batch.Series {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -79,8 +81,8 @@ func (vs *variants) add(s *batch.Series, b *batch.Builder) *batch.Series {
 	}
 	d := s.Derive(b.Labels())
 	if vs.swept {
-		// The source ended and was swept while this batch was under way: the
-		// handle serves this batch and gives its ID back at once.
+		// The source ended and was swept while this batch was being processed. The
+		// handle is used for this batch only and frees its ID immediately.
 		d.Release()
 		return d
 	}

@@ -1,13 +1,14 @@
-// Package view gives scripts a window on a batch: reads of an immutable
-// batch.Metrics, and the edits that a script records over it.
+// Package view gives scripts a window on a batch: it reads an immutable batch,
+// and records a script's edits separately.
 //
-// It knows no language. A VM package wraps Metrics in its own values; what is
-// the same for every language, and what must be fast, is here: the batch
-// operations, what a Cache remembers of series, and Apply, which makes
-// one new batch that shares every column that was not edited.
+// It is independent of the script language. The package of a VM wraps the
+// windows Metrics and Logs in its own values. This package contains everything
+// that is common to all languages and must be fast: the batch operations, the
+// Cache of results by series, and Apply, which creates a new batch that shares
+// every column that was not edited.
 //
-// Three rules. A script's edit never reaches the source batch. A row keeps its
-// index until Apply: dropped rows are skipped, not closed up. What a script
-// does not set is never converted: NaN payloads, staleness markers, native
-// histograms, exemplars and start timestamps come out as they went in.
+// There are three rules. A script's edits never change the source batch. A row
+// keeps its index until Apply: dropped rows are skipped, not removed. Fields
+// that a script does not set are never converted: NaN payloads, staleness
+// markers, native histograms, exemplars and start timestamps stay the same.
 package view

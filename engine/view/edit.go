@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// normalNaN is the NaN that Prometheus stores: what is computed must not carry
-// a marker's bits.
+// normalNaN is the NaN that Prometheus stores. Computed values must not have
+// the bits of a staleness marker.
 const normalNaN = 0x7ff8000000000001
 
 // SetName renames row i.
@@ -20,7 +20,7 @@ func (m *Metrics) SetName(i int, name string) error {
 	return m.chargeRows(1, len(name))
 }
 
-// SetLabel sets a label of row i; an empty value removes it.
+// SetLabel sets a label of row i. An empty value removes it.
 func (m *Window) SetLabel(i int, name, value string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
@@ -36,9 +36,9 @@ func (m *Window) SetLabel(i int, name, value string) error {
 	return m.chargeRows(1, len(name)+len(value))
 }
 
-// SetValue sets the value of row i. On a staleness marker it does nothing; on
-// a native histogram it is an error. A NaN becomes the ordinary one: only
-// SetStale makes markers.
+// SetValue sets the value of row i. It does nothing if the row is a staleness
+// marker, and returns an error if the row is a native histogram. Every NaN is
+// replaced with the normal NaN: only SetStale creates markers.
 func (m *Metrics) SetValue(i int, v float64) error {
 	if batch.IsStale(m.v.rows[i]) {
 		return nil
@@ -50,11 +50,12 @@ func (m *Metrics) SetValue(i int, v float64) error {
 	return nil
 }
 
-// SetTime sets the timestamp of row i, Unix ms.
+// SetTime sets the timestamp of row i in Unix ms.
 func (m *Metrics) SetTime(i int, t int64) { m.t.write()[i] = t }
 
-// SetStale makes row i a staleness marker, without histogram, exemplars and
-// start timestamp, or an ordinary sample, whose value is NaN until it is set.
+// SetStale turns row i into a staleness marker, without histogram, exemplars
+// and start timestamp, or into a normal sample, whose value is NaN until it is
+// set.
 func (m *Metrics) SetStale(i int, stale bool) {
 	if stale == batch.IsStale(m.v.rows[i]) {
 		return
@@ -87,21 +88,22 @@ func (m *Window) drop(i int) {
 	}
 }
 
-// Mark remembers row i as it is, and how much was emitted.
+// Mark records the state of row i, and the number of emitted records, for
+// Rollback.
 func (m *Metrics) Mark(i int) {
 	m.markRow(i)
 	m.marked = m.v.rows[i]
 }
 
-// Rollback undoes what was done to the marked row since Mark, and what was
-// emitted. Without a Mark in this batch it does nothing.
+// Rollback undoes all changes to the marked row and all emitted records since
+// Mark. If Mark was not called for this batch, it does nothing.
 func (m *Metrics) Rollback() {
 	if i := m.rollbackRow(); i >= 0 && math.Float64bits(m.v.rows[i]) != math.Float64bits(m.marked) {
 		m.v.write()[i] = m.marked
 	}
 }
 
-// labelsOf returns the builder that holds the labels of row i.
+// labelsOf returns a builder with the labels of row i.
 func (m *Window) labelsOf(i int) *batch.Builder {
 	if m.editing != i {
 		m.flush()
@@ -111,7 +113,7 @@ func (m *Window) labelsOf(i int) *batch.Builder {
 	return &m.edit
 }
 
-// flush turns pending label edits into a handle.
+// flush creates a handle from pending label edits.
 func (m *Window) flush() {
 	i := m.editing
 	if i < 0 {
@@ -137,7 +139,8 @@ func (m *Window) writeFlags() []flags {
 	return m.flags
 }
 
-// withoutMarker keeps what a script computes from being taken for a marker.
+// withoutMarker replaces a NaN, so that a computed value is not a staleness
+// marker.
 func withoutMarker(v float64) float64 {
 	if batch.IsStale(v) {
 		return math.Float64frombits(normalNaN)

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-run/weir/engine/scan"
 )
 
-// field is a part of a log line's record, as rows, filter, promote and templates
-// name them:
+// field is a part of a log line's record, as named in rows, filter, promote and
+// templates:
 //
 //	line  time  ts              the line, Unix ms, Unix ns as text
 //	labels.app  meta.trace_id   a label, structured metadata
-//	json.user.id  logfmt.level  what the line holds, read as JSON or logfmt
+//	json.user.id  logfmt.level  a field of the line, parsed as JSON or logfmt
 //
-// A name without a dot that is none of these is a label.
+// Any other name without a dot is a label.
 type field struct {
 	kind fieldKind
 	name string
@@ -82,24 +82,24 @@ func logfmtField(key string) (field, error) {
 	return field{kind: fieldLogfmt, name: key}, nil
 }
 
-// Projection is some fields of each record, in the order in which they were
-// named: what a projected callback gets. A line is gone over once for all its
-// JSON fields and once for all its logfmt fields. It is of one VM.
+// Projection is a list of fields of each record, in the order of their names,
+// as passed to a projected callback. A line is parsed once for all its JSON
+// fields and once for all its logfmt fields. A Projection belongs to one VM.
 type Projection struct {
 	use
 	slots  []field
-	order  []int // the slot of each field that was named
+	order  []int // the slot of each named field
 	json   scan.Fields
 	logfmt scan.Logfmt
 	values []Value
-	cols   []*Column // of labels; nil for the others
+	cols   []*Column // of labels; nil for other fields
 }
 
-// maxFields is how many fields a Projection may have.
+// maxFields is the maximum number of fields in a Projection.
 const maxFields = 32
 
-// newProjection returns a projection; the columns of its labels are set by who
-// uses it.
+// newProjection returns a projection. The caller sets the columns of its
+// labels.
 func newProjection(fields []field) *Projection {
 	p := &Projection{}
 next:
@@ -125,10 +125,10 @@ next:
 	return p
 }
 
-// Len returns how many fields were named.
+// Len returns the number of named fields.
 func (p *Projection) Len() int { return len(p.order) }
 
-// read fills the values of row i.
+// read sets the values to those of row i.
 func (p *Projection) read(m *Logs, i int) {
 	clear(p.values)
 	if p.json.Len() > 0 {
@@ -139,15 +139,14 @@ func (p *Projection) read(m *Logs, i int) {
 	}
 }
 
-// A Cell is a field of a record. Exactly one of its parts tells what it is.
+// Cell is a field of a record. Exactly one of its fields is set.
 type Cell struct {
-	// Fixed is a text that is never written to, at an address that stays; nil
-	// for what is in Value.
+	// Fixed points to immutable text. It is nil if the field is in Value.
 	Fixed *string
 	Value Value
 }
 
-// cellAt returns a field of row i, for which read was called.
+// cellAt returns a field of row i. read must have been called for the row.
 func (p *Projection) cellAt(m *Logs, i, k int) Cell {
 	slot := p.order[k]
 	switch f := &p.slots[slot]; f.kind {

@@ -2,15 +2,15 @@ package view
 
 import "strconv"
 
-// Group is some rows of a window: those with the same values of some fields.
+// Group is the rows of a window that have the same values in some fields.
 type Group[V any] struct {
 	Values []V
 	Rows   []int // ascending
 }
 
-// GroupBy returns the rows that are left in groups, in the order of their first
-// rows. read gives the values of a row, key the text that tells one value from
-// another.
+// GroupBy groups the rows that are not dropped. The groups are in the order of
+// their first rows. read returns the values of a row, and key returns a text
+// that identifies a value.
 func GroupBy[V any](m *Window, read func(row int) []V, key func(v V) string) []Group[V] {
 	var groups []Group[V]
 	known := map[string]int{}

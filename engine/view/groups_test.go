@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// Values that run into each other in a text are told from each other, and a
-// dropped row is of no group.
+// Values are distinguished even if their concatenations are equal. A dropped
+// row is in no group.
 func TestGroupBy(t *testing.T) {
 	one, two := series("m", "a", "x", "b", "1:y"), series("m", "a", "x1:", "b", "y")
 	m := over(metrics(one, two, one, one), view.NewCache(view.Options{}))
@@ -25,7 +25,7 @@ func TestGroupBy(t *testing.T) {
 	}
 }
 
-// A row's text is one line, cut to what fits a message.
+// A row's text is one line, shortened to fit a message.
 func TestRowText(t *testing.T) {
 	m := over(metrics(series("m", "a", "x"), series("m", "a", strings.Repeat("x", 1000))), view.NewCache(view.Options{}))
 	if got, want := m.RowText(0), `m{a="x"} 1 0`; got != want {

@@ -3,7 +3,7 @@ package view
 import "github.com/weir-run/weir/engine/batch"
 
 // scaleHistograms multiplies the native histograms of matching rows. Scale has
-// multiplied their sums in the value column already.
+// already multiplied their sums in the value column.
 func (m *Metrics) scaleHistograms(p *predicate, factor float64) error {
 	for j, h := range m.hists.rows {
 		i := h.Row

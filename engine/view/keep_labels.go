@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// KeepLabels removes all labels but these from every row. The name of a sample
-// stays. There are between 1 and 32 names.
+// KeepLabels removes all labels except names from every row. The name of a
+// sample is kept. names must contain between 1 and 32 names.
 func (m *Window) KeepLabels(names []string) error {
 	if len(names) == 0 || len(names) > maxFields {
 		return fmt.Errorf("cannot keep %d labels: name between 1 and %d", len(names), maxFields)
@@ -27,11 +27,11 @@ func (m *Window) KeepLabels(names []string) error {
 	return nil
 }
 
-// nameSeparator stands between the names in a labelEdit: it is in no name, as it
-// is not valid UTF-8.
+// nameSeparator separates the names in a labelEdit. It is not valid UTF-8 and
+// therefore cannot be part of a name.
 const nameSeparator = "\xff"
 
-// keepLabels removes the labels that names does not have.
+// keepLabels removes the labels that are not in names.
 func keepLabels(b *batch.Builder, names string) {
 	kept := strings.Split(names, nameSeparator)
 	b.Keep(func(l batch.Label) bool { return slices.Contains(kept, l.Name) })

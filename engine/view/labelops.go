@@ -6,13 +6,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// labelEdit is one edit of a label, the same for every series.
+// labelEdit is an edit of a label that is the same for every series.
 type labelEdit struct {
 	op   byte // '=' set, '-' drop, '>' rename, '&' keep
 	a, b string
 }
 
-// editMemo remembers what an edit makes of a series.
+// editMemo caches the result of an edit for each series.
 type editMemo struct {
 	use
 	op   uint64
@@ -35,7 +35,7 @@ func (e labelEdit) apply(b *batch.Builder) {
 	}
 }
 
-// SetLabelAll sets a label of every row; an empty value removes it.
+// SetLabelAll sets a label of every row. An empty value removes it.
 func (m *Window) SetLabelAll(name, value string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (m *Window) DropLabel(name string) error {
 	return nil
 }
 
-// RenameLabel renames a label of every row that has it; a label that has the
-// new name already is replaced.
+// RenameLabel renames a label of every row that has it. If the row already has
+// a label with the new name, it is replaced.
 func (m *Window) RenameLabel(name, to string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (m *Window) editAll(k labelEdit) {
 	m.done(from, op{e.op, k.op}, !m.passing)
 }
 
-// derived turns m.edit into a handle derived from s and remembers it.
+// derived converts m.edit to a handle derived from s and caches it.
 func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
 	d, lasting := m.cache.derive(s, &m.edit, m.now)
 	if !lasting {
@@ -116,14 +116,15 @@ func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batc
 	return memo.Put(s, d)
 }
 
-// MapLabel sets a label of every row that has it to what fn makes of its
-// value. fn is called once per distinct value and its answer is remembered for
-// site, which identifies the function: the same in every VM of the cache,
-// such as a pointer into its shared code. A nil site remembers nothing beyond
-// this call.
+// MapLabel replaces a label of every row that has it with the result of fn for
+// its value. fn is called once per distinct value. Its results are cached for
+// site, which identifies the function. site must be the same in every VM of the
+// cache, for example a pointer into its shared code. If site is nil, nothing is
+// cached beyond this call.
 //
-// keep leaves the label as it is; else an empty result removes it. An error of
-// fn ends the operation, is returned as it is, and is not remembered.
+// If keep is true, the label does not change. Otherwise, an empty result
+// removes it. An error of fn stops the operation. It is returned unchanged and
+// is not cached.
 func (m *Window) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 		}
 	}
 	m.passing = false
-	for i := range m.series.rows { // not over a copy: fn may edit the batch
+	for i := range m.series.rows { // do not range over a copy: fn may edit the batch
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
@@ -187,9 +188,9 @@ func (m *Window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(str
 	if !ok {
 		var keep bool
 		var err error
-		m.forgetShape() // fn may edit the batch, of which a part was mapped
+		m.forgetShape() // fn may edit the batch while it is partly mapped
 		to, keep, err = fn(value)
-		m.flush() // what fn edited; m.edit is used below
+		m.flush() // the edits of fn; m.edit is used below
 		if err != nil {
 			return nil, err
 		}

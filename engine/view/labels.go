@@ -8,32 +8,35 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// What a script may make of labels: far more than is of use.
+// Limits of the labels that a script may set. They are far higher than useful.
 const (
 	maxLabels     = 256      // of a record to which labels are added
 	maxLabelName  = 1 << 10  // bytes
 	maxLabelValue = 64 << 10 // bytes
-	// madePerRow is what a call may set and emit for each of its rows beside
-	// Options.MaxMade: one value for a whole batch is copied for each series.
+	// madePerRow is what a call may set and emit per row, in addition to
+	// Options.MaxMade, because a value set for a whole batch is copied for each
+	// series.
 	madePerRow = 4 << 10
 )
 
-// DefaultMade is MaxMade of Options unless they say otherwise.
+// DefaultMade is the default of Options.MaxMade.
 const DefaultMade = 64 << 20
 
-// ErrTooMuch is what an error wraps when a call makes more than it may.
+// ErrTooMuch is wrapped by the error of a call that exceeds its limit.
 var ErrTooMuch = errors.New("too much")
 
-// Limit sets what may be set and emitted in this use of the window, in bytes, beside
-// what its rows add to it; it is called behind Reset.
+// Limit sets the number of bytes that may be set and emitted in this use of the
+// window, in addition to the amount that is allowed per row. Call it after
+// Reset.
 func (m *Window) Limit(bytes int64) { m.room = bytes + int64(len(m.column))*madePerRow }
 
-// chargeRows takes n bytes of what the call sets or emits for each of so many rows.
+// chargeRows subtracts n bytes for each of rows rows from what the call may set
+// and emit.
 func (m *Window) chargeRows(rows, n int) error {
 	if m.room -= int64(rows) * int64(n+16); m.room >= 0 {
 		return nil
 	}
-	if m.spare != nil { // costs time, so it is only asked for when it matters
+	if m.spare != nil { // spare is slow, so it is called only if it matters
 		m.room += m.spare()
 		if m.spare = nil; m.room >= 0 {
 			return nil
@@ -42,7 +45,7 @@ func (m *Window) chargeRows(rows, n int) error {
 	return fmt.Errorf("%w: the call set and emitted more than %d MiB of lines, labels and metadata, the limit is script.limits.output", ErrTooMuch, m.cache.opts.MaxMade>>20)
 }
 
-// labelBytes is the text of labels.
+// labelBytes returns the total size of labels in bytes.
 func labelBytes(ls []batch.Label) (n int) {
 	for _, l := range ls {
 		n += len(l.Name) + len(l.Value)
@@ -50,7 +53,7 @@ func labelBytes(ls []batch.Label) (n int) {
 	return n
 }
 
-// checkCount checks how many labels a record that is emitted has.
+// checkCount checks the number of labels of an emitted record.
 func checkCount(ls []batch.Label) error {
 	if len(ls) > maxLabels {
 		return fmt.Errorf("cannot emit a record with %d labels: the limit is %d", len(ls), maxLabels)
@@ -58,7 +61,7 @@ func checkCount(ls []batch.Label) error {
 	return nil
 }
 
-// roomFor reports an error when b cannot have another label.
+// roomFor returns an error if no more labels can be added to b.
 func roomFor(b *batch.Builder, name string) error {
 	if len(b.Labels()) >= maxLabels && b.Get(name) == "" {
 		return fmt.Errorf("cannot set label %q: there are %d already", name, maxLabels)
@@ -66,7 +69,8 @@ func roomFor(b *batch.Builder, name string) error {
 	return nil
 }
 
-// checkLabelName checks the name of a label; logs says that it is of a stream.
+// checkLabelName checks the name of a label. logs is true for a label of a
+// stream.
 func checkLabelName(name string, logs bool) error {
 	switch {
 	case name == "":

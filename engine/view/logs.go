@@ -12,32 +12,32 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// Logs is one VM's window on a batch of log lines: what Metrics is for samples.
-// A stream's handle is remembered as a series' is, and so are the label
-// operations; a batch of lines has another column each time, so that is not.
+// Logs is a VM's window on a batch of log lines, as Metrics is for samples.
+// Results are cached by stream and by label operation, but not by column,
+// because each batch of lines has another column.
 //
-// The zero value is ready for Reset. Not safe for concurrent use.
+// The zero value is ready for Reset. It is not safe for concurrent use.
 type Logs struct {
 	overlay[*batch.Logs, emittedLine]
 
 	line edited[string]
-	meta edited[[]batch.Label] // nil: none has any
+	meta edited[[]batch.Label] // nil: no line has metadata
 
 	marked emittedLine // the line and the metadata at Mark
 
-	// What is looked up in this batch, and by this VM.
+	// Look-ups of this VM in this batch.
 	promoted    map[promotion]*batch.Stream
 	bytes       func() int64 // of in
 	projections map[string]*Projection
 	templates   map[string]*template
-	text        []byte // scratch of templates
+	text        []byte // scratch memory for templates
 	ends        []int
 }
 
 var noLogs = new(batch.Logs)
 
-// Reset puts the window over b and forgets all edits. now stamps the use of
-// interned handles. Records of the batch before are dead from here on.
+// Reset moves the window to b and discards all edits. now is the time of use
+// for interned handles. Records of the previous batch become invalid.
 func (m *Logs) Reset(b *batch.Logs, gen *Cache, now time.Time) {
 	if m.judge == nil {
 		m.judge, m.logs = m.judgeRow, true
@@ -55,8 +55,9 @@ func (m *Logs) Reset(b *batch.Logs, gen *Cache, now time.Time) {
 	clear(m.promoted)
 }
 
-// Done ends the use of the batch: the window is empty, records are dead, and
-// nothing of the batch is held. Apply's result stays valid.
+// Done ends the use of the batch: the window becomes empty, records become
+// invalid, and the batch is no longer referenced. The result of Apply stays
+// valid.
 func (m *Logs) Done() {
 	m.Reset(noLogs, m.cache, m.now)
 	m.clear()
@@ -71,8 +72,8 @@ func (m *Logs) Stream(i int) *batch.Stream { return m.Series(i) }
 // Line returns the line of row i.
 func (m *Logs) Line(i int) string { return m.line.rows[i] }
 
-// FixedLine returns the line of row i where it is never written to, nil when it
-// was edited.
+// FixedLine returns a pointer to the immutable line of row i, or nil if the
+// line was edited.
 func (m *Logs) FixedLine(i int) *string {
 	if m.line.own {
 		return nil
@@ -82,18 +83,18 @@ func (m *Logs) FixedLine(i int) *string {
 
 const nsPerMs = int64(time.Millisecond)
 
-// Time returns the timestamp of row i in Unix ms, the ms in which it lies.
+// Time returns the timestamp of row i in Unix ms, rounded down.
 func (m *Logs) Time(i int) int64 { return batch.Millis(m.t.rows[i]) }
 
 // Nanos returns the timestamp of row i in Unix ns.
 func (m *Logs) Nanos(i int) int64 { return m.t.rows[i] }
 
-// TS returns the timestamp of row i in Unix ns as decimal text, which numbers of
-// scripts cannot hold.
+// TS returns the timestamp of row i in Unix ns as decimal text, because a
+// script's numbers are not precise enough.
 func (m *Logs) TS(i int) string { return strconv.FormatInt(m.t.rows[i], 10) }
 
 // Meta returns the structured metadata of row i, sorted by name. It must not be
-// written to.
+// modified.
 func (m *Logs) Meta(i int) []batch.Label {
 	if m.meta.rows == nil {
 		return nil
@@ -101,7 +102,7 @@ func (m *Logs) Meta(i int) []batch.Label {
 	return m.meta.rows[i]
 }
 
-// MetaValue returns a value of row i's metadata, "" when it is missing.
+// MetaValue returns a value of row i's metadata, or "" if it is missing.
 func (m *Logs) MetaValue(i int, name string) string {
 	for _, l := range m.Meta(i) {
 		if l.Name == name {
@@ -111,8 +112,9 @@ func (m *Logs) MetaValue(i int, name string) string {
 	return ""
 }
 
-// MetaAll yields the metadata of row i in name order, without what is empty. The
-// row may be edited meanwhile; the loop sees it as it was.
+// MetaAll yields the metadata of row i in name order, without empty values. The
+// row may be edited during the iteration, which still yields the original
+// metadata.
 func (m *Logs) MetaAll(i int) iter.Seq2[string, string] {
 	meta := m.Meta(i)
 	return func(yield func(string, string) bool) {
@@ -124,7 +126,8 @@ func (m *Logs) MetaAll(i int) iter.Seq2[string, string] {
 	}
 }
 
-// judgeRow evaluates what the label part, which said so, left to tell of row i.
+// judgeRow evaluates the part of p that depends on row i. said is the verdict
+// of its label part.
 func (m *Logs) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, error) {
 	m.fill(i)
 	var ok bool
@@ -145,9 +148,10 @@ func (m *Logs) fill(i int) {
 	m.sample.Line, m.sample.Meta = m.line.rows[i], m.Meta(i)
 }
 
-// Projection returns the projection of fields, which are named as rows and
-// filter name them; kind "json" or "logfmt" says that all are paths or keys of
-// the line instead. It serves one batch; asking again in the next one is cheap.
+// Projection returns the projection of fields, which are named as in rows and
+// filter. If kind is "json" or "logfmt", all names are paths or keys of the
+// line instead. A Projection is valid for one batch; requesting it again for
+// the next batch is cheap.
 func (m *Logs) Projection(kind string, names []string) (*Projection, error) {
 	if len(names) == 0 || len(names) > maxFields {
 		return nil, fmt.Errorf("cannot read %d fields: name between 1 and %d", len(names), maxFields)
@@ -183,8 +187,8 @@ func (m *Logs) Projection(kind string, names []string) (*Projection, error) {
 	return p, nil
 }
 
-// Read returns the fields of row i, one Cell each, valid until the next Read of
-// the projection.
+// Read appends the fields of row i to dst, one Cell each. They are valid until
+// the next Read of the projection.
 func (m *Logs) Read(p *Projection, i int, dst []Cell) []Cell {
 	p.read(m, i)
 	for k := range p.order {
@@ -193,7 +197,7 @@ func (m *Logs) Read(p *Projection, i int, dst []Cell) []Cell {
 	return dst
 }
 
-// JSON returns what is at a path in the line of row i, read as JSON.
+// JSON parses the line of row i as JSON and returns the value at path.
 func (m *Logs) JSON(i int, path string) (Value, error) {
 	p, err := m.Projection("json", []string{path})
 	if err != nil {
@@ -203,7 +207,7 @@ func (m *Logs) JSON(i int, path string) (Value, error) {
 	return p.values[0], nil
 }
 
-// Text returns row i as edited in text form.
+// Text appends row i as edited in text form.
 func (m *Logs) Text(dst []byte, i int) []byte {
 	row := &batch.Logs{Stream: []*batch.Stream{m.Stream(i)}, T: m.t.rows[i : i+1], Line: m.line.rows[i : i+1]}
 	if m.meta.rows != nil {
@@ -212,8 +216,7 @@ func (m *Logs) Text(dst []byte, i int) []byte {
 	return batch.AppendLogsText(dst, row)
 }
 
-// sortedMeta sorts metadata by name, of which one that appears twice is a
-// mistake.
+// sortedMeta sorts metadata by name. Duplicate names are an error.
 func sortedMeta(meta []batch.Label) ([]batch.Label, error) {
 	slices.SortStableFunc(meta, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(meta); i++ {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// maxMs is the largest time of a line, Unix ms, that ns can hold.
+// maxMs is the latest time of a line, in Unix ms, that can be represented in
+// ns.
 const maxMs = int64(1<<63-1)/nsPerMs - 1
 
 // SetLine sets the line of row i.
@@ -25,8 +26,8 @@ func (m *Logs) SetLine(i int, line string) error {
 	return nil
 }
 
-// SetTime sets the timestamp of row i, Unix ms. One that lies in that ms
-// already stays as it is.
+// SetTime sets the timestamp of row i in Unix ms. If the timestamp is already
+// within that ms, it keeps its ns.
 func (m *Logs) SetTime(i int, ms int64) error {
 	if ms > maxMs || ms < -maxMs {
 		return fmt.Errorf("cannot set time to %d: a line's time is between the years 1678 and 2261, in Unix ms", ms)
@@ -37,7 +38,7 @@ func (m *Logs) SetTime(i int, ms int64) error {
 	return nil
 }
 
-// SetTS sets the timestamp of row i to Unix ns in decimal text.
+// SetTS sets the timestamp of row i to Unix ns given as decimal text.
 func (m *Logs) SetTS(i int, ns string) error {
 	t, err := parseTS(ns)
 	if err == nil {
@@ -60,7 +61,7 @@ func (m *Logs) setNanos(i int, t int64) {
 	}
 }
 
-// SetMeta sets a value of row i's metadata; an empty one removes it.
+// SetMeta sets a value of row i's metadata. An empty value removes it.
 func (m *Logs) SetMeta(i int, name, value string) error {
 	if err := checkMeta(name, value); err != nil {
 		return err
@@ -110,14 +111,15 @@ func (m *Logs) writeMeta() [][]batch.Label {
 	return m.meta.write()
 }
 
-// Mark remembers row i as it is, and how much was emitted.
+// Mark records the state of row i, and the number of emitted records, for
+// Rollback.
 func (m *Logs) Mark(i int) {
 	m.markRow(i)
 	m.marked = emittedLine{m.line.rows[i], m.Meta(i)}
 }
 
-// Rollback undoes what was done to the marked row since Mark, and what was
-// emitted. Without a Mark in this batch it does nothing.
+// Rollback undoes all changes to the marked row and all emitted records since
+// Mark. If Mark was not called for this batch, it does nothing.
 func (m *Logs) Rollback() {
 	i := m.rollbackRow()
 	if i < 0 {
@@ -131,17 +133,18 @@ func (m *Logs) Rollback() {
 	}
 }
 
-// LogRecord is a record of its own: what Copy returns, and what a script emits.
+// LogRecord is a record outside of a batch: the result of Copy, or a record
+// that a script emits.
 type LogRecord struct {
 	Line   string
-	Labels []batch.Label // any order; an empty value is no label
-	Meta   []batch.Label // any order, names unique; an empty value is none
+	Labels []batch.Label // any order; a label with an empty value is ignored
+	Meta   []batch.Label // any order, names unique; empty values are ignored
 	T      int64         // Unix ns
 
 	from *batch.Stream // the stream that it was copied from
 }
 
-// SetTime sets the time in Unix ms, as Logs.SetTime does.
+// SetTime sets the time in Unix ms, in the same way as Logs.SetTime.
 func (r *LogRecord) SetTime(ms int64) error {
 	if ms > maxMs || ms < -maxMs {
 		return fmt.Errorf("cannot set time to %d: a line's time is between the years 1678 and 2261, in Unix ms", ms)
@@ -152,10 +155,10 @@ func (r *LogRecord) SetTime(ms int64) error {
 	return nil
 }
 
-// Time returns the time in Unix ms, the ms in which it lies.
+// Time returns the time in Unix ms, rounded down.
 func (r *LogRecord) Time() int64 { return batch.Millis(r.T) }
 
-// SetTS sets the time in Unix ns, in decimal text.
+// SetTS sets the time to Unix ns given as decimal text.
 func (r *LogRecord) SetTS(ns string) error {
 	t, err := parseTS(ns)
 	if err == nil {
@@ -164,14 +167,15 @@ func (r *LogRecord) SetTS(ns string) error {
 	return err
 }
 
-// emittedLine is what an emitted record has besides its stream and its time.
+// emittedLine contains the data of an emitted record except its stream and
+// time.
 type emittedLine struct {
 	line string
 	meta []batch.Label
 }
 
-// Copy returns row i as edited, as a record that outlives the batch: its texts
-// are its own.
+// Copy returns row i as edited. The record stays valid after the batch: its
+// texts are copied.
 func (m *Logs) Copy(i int) LogRecord {
 	s := m.Stream(i)
 	r := LogRecord{Line: strings.Clone(m.line.rows[i]), T: m.t.rows[i], from: s, Labels: s.AppendLabels(nil)}
@@ -181,12 +185,12 @@ func (m *Logs) Copy(i int) LogRecord {
 	return r
 }
 
-// Emit appends a record to the result. It is not seen through the window: the
-// batch operations do not touch it. Its handle is derived from the stream that
+// Emit appends a record to the result. It is not visible in the window, and
+// batch operations do not affect it. Its handle is derived from the stream that
 // it was copied from, or interned.
 func (m *Logs) Emit(r LogRecord) error { return m.EmitTo(0, r) }
 
-// EmitTo is Emit to a way.
+// EmitTo is like Emit, for a way.
 func (m *Logs) EmitTo(way int, r LogRecord) error {
 	b := &m.scratch
 	b.Reset(nil)
@@ -232,9 +236,9 @@ func (m *Logs) EmitTo(way int, r LogRecord) error {
 	return nil
 }
 
-// Apply returns the batch with the edits, which shares every column that was
-// not edited. The window stays as it is; it must be Reset before it is edited
-// again.
+// Apply returns the batch with the edits. The result shares every column that
+// was not edited. The window does not change; it must be Reset before it is
+// edited again.
 func (m *Logs) Apply() Result[*batch.Logs] {
 	m.flush()
 	m.forgetNothings()
@@ -249,12 +253,13 @@ func (m *Logs) Apply() Result[*batch.Logs] {
 		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Ack: m.in.Ack, Stream: m.series.rows, T: m.t.rows, Line: m.line.rows, Meta: m.meta.rows}
 	}
 	r.Batch = m.Part(1)
-	// The columns are the result's now.
+	// The columns now belong to the result.
 	m.series.own, m.t.own, m.line.own, m.meta.own = false, false, false, false
 	return r
 }
 
-// forgetNothings gives up copies of columns that hold what the source's do.
+// forgetNothings discards copies of columns that equal the columns of the
+// source.
 func (m *Logs) forgetNothings() {
 	m.series.revert(m.column, slices.Equal[[]*batch.Stream])
 	m.t.revert(m.in.T, slices.Equal[[]int64])
@@ -262,7 +267,8 @@ func (m *Logs) forgetNothings() {
 	m.meta.revert(m.in.Meta, sameMetadata)
 }
 
-// sameMetadata reports whether two columns hold the same; nil is one without any.
+// sameMetadata reports whether two columns are equal. nil equals a column
+// without metadata.
 func sameMetadata(a, b [][]batch.Label) bool {
 	if b == nil {
 		return !slices.ContainsFunc(a, func(l []batch.Label) bool { return len(l) > 0 })
@@ -270,19 +276,20 @@ func sameMetadata(a, b [][]batch.Label) bool {
 	return slices.EqualFunc(a, b, slices.Equal[[]batch.Label])
 }
 
-// Part returns, after Apply, what leaves by any of the ways, which are bits.
+// Part returns, after Apply, the rows and emitted records that leave by any of
+// the ways, given as bits.
 func (m *Logs) Part(ways uint64) *batch.Logs {
 	out := m.whole.Select(func(i int) bool { return m.leavesBy(ways, i) })
 	if m.emittedBy(ways) == 0 {
 		return out
 	}
-	copied := *out // it may be the whole itself
+	copied := *out // a copy, because it may be the whole batch itself
 	m.appendEmitted(&copied, ways)
 	return &copied
 }
 
-// appendEmitted adds the records that were emitted to any of the ways, which are
-// bits, to out, whose columns may be shared.
+// appendEmitted appends the records that were emitted to any of the ways, given
+// as bits, to out. The columns of out may be shared.
 func (m *Logs) appendEmitted(out *batch.Logs, ways uint64) {
 	n, k := len(out.Stream), m.emittedBy(ways)
 	out.Stream = append(make([]*batch.Stream, 0, n+k), out.Stream...)

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// promotion is a value that becomes a stream's label.
+// promotion is a value that becomes a label of a stream.
 type promotion struct {
 	stream       *batch.Stream
 	label, value string
 }
 
-// Promote sets a label of each row to a field of it, where it has that; see
-// field for how they are named. A row without it keeps its labels.
+// Promote sets a label of each row to the value of one of its fields; see field
+// for the names. Rows without the field do not change.
 func (m *Logs) Promote(from, label string) error {
 	f, err := parseField(from)
 	if err != nil {
@@ -45,8 +45,8 @@ func (m *Logs) Promote(from, label string) error {
 	return nil
 }
 
-// setRowLabel sets a label of row i. What a value makes of a stream is worked out
-// once a batch: it has few of both.
+// setRowLabel sets a label of row i. The result for a value and a stream is
+// computed once per batch, because a batch has few of both.
 func (m *Logs) setRowLabel(i int, label, value string) error {
 	s := m.series.rows[i]
 	k := promotion{s, label, value}
@@ -72,7 +72,8 @@ func (m *Logs) setRowLabel(i int, label, value string) error {
 	return nil
 }
 
-// text is what a cell is in a label, in metadata and in a line; "" for nothing.
+// text returns the cell as text for a label, metadata or a line. A missing
+// value is "".
 func (c Cell) text() string {
 	if c.Fixed != nil {
 		return *c.Fixed
@@ -85,12 +86,12 @@ func (c Cell) text() string {
 
 // template is a text with fields in braces.
 type template struct {
-	texts  []string // before, between and behind the fields
+	texts  []string // the texts before, between and after the fields
 	fields []field
 	proj   *Projection
 }
 
-// maxTemplate is how long a template may be, in bytes.
+// maxTemplate is the maximum length of a template, in bytes.
 const maxTemplate = 64 << 10
 
 func parseTemplate(src string) (*template, error) {
@@ -133,8 +134,8 @@ func parseTemplate(src string) (*template, error) {
 }
 
 // SetLineAll sets the line of each row to a template: a text with fields in
-// braces, such as "{labels.app}: {json.msg}"; see field for how they are named.
-// What a row does not have is an empty text; {{ and }} are braces.
+// braces, such as "{labels.app}: {json.msg}"; see field for the names. A
+// missing field becomes an empty text. {{ and }} stand for braces.
 func (m *Logs) SetLineAll(src string) error {
 	t, ok := m.templates[src]
 	if !ok {
@@ -171,7 +172,7 @@ func (m *Logs) SetLineAll(src string) error {
 	if len(m.ends) == 0 {
 		return nil
 	}
-	// One memory for all lines.
+	// All lines share one block of memory.
 	text, from := string(m.text), 0
 	lines := m.line.write()
 	k := 0
@@ -186,5 +187,6 @@ func (m *Logs) SetLineAll(src string) error {
 	return nil
 }
 
-// maxScratch is how much scratch memory outlives an operation.
+// maxScratch is the maximum size of the scratch memory that is kept after an
+// operation.
 const maxScratch = 1 << 20

@@ -2,11 +2,11 @@ package view
 
 import "github.com/weir-run/weir/engine/batch"
 
-// RememberedLogs returns what RunSeries and Apply would make of b, if that is
-// known without asking anybody.
+// RememberedLogs returns the result of RunSeries and Apply for b, if it is
+// known without calling the hook.
 func (g *Cache) RememberedLogs(b *batch.Logs) (r Result[*batch.Logs], ok bool) {
 	var become []*batch.Stream
-	var last, to *batch.Stream // lines of a stream mostly follow each other
+	var last, to *batch.Stream // consecutive lines often have the same stream
 	for i, s := range b.Stream {
 		if s != last || i == 0 {
 			d, known := g.streams.Get(s)

@@ -32,7 +32,7 @@ const someLines = `{app="a",env="dev"} {"level":"debug","msg":"one","user":{"id"
 {app="b"} {trace="t2",zone=""} plain
 `
 
-// TestLogsEdits: what each edit makes of the lines.
+// TestLogsEdits tests the result of each edit.
 func TestLogsEdits(t *testing.T) {
 	f := func(name string, edit func(m *view.Logs) error, want string) {
 		t.Helper()
@@ -130,8 +130,8 @@ func TestLogsEdits(t *testing.T) {
 	}, someLines)
 }
 
-// TestLogsUntouchedColumns: an unedited batch is the same one, an edited one
-// shares what was not edited.
+// TestLogsUntouchedColumns: Apply returns an unedited batch itself. The result
+// for an edited batch shares the columns that were not edited.
 func TestLogsUntouchedColumns(t *testing.T) {
 	g := newCache()
 	defer g.Close()
@@ -170,7 +170,8 @@ func TestLogsUntouchedColumns(t *testing.T) {
 	}
 }
 
-// TestStreamHook: the hook is asked once a stream, and its answer remembered.
+// TestStreamHook: the hook is called once per stream, and its decision is
+// cached.
 func TestStreamHook(t *testing.T) {
 	g := newCache()
 	defer g.Close()
@@ -240,7 +241,8 @@ func TestLogsMistakes(t *testing.T) {
 	f(err, "cannot read 0 fields")
 }
 
-// TestLateStreams: streams that end give back what was derived from them.
+// TestLateStreams: when streams end, the handles that were derived from them
+// are released.
 func TestLateStreams(t *testing.T) {
 	g := newCache()
 	in := logs(t, someLines)
@@ -301,8 +303,8 @@ func TestProjection(t *testing.T) {
 	}
 }
 
-// A line counts for each record that it is set to, also where it is the same text:
-// it is written as often.
+// A line counts once for each record that it is set on, even if the text is the
+// same, because it is also written once for each.
 func TestLinesAreBounded(t *testing.T) {
 	const rows = 100
 	in := logs(t, strings.Repeat("{job=\"a\"} x\n", rows))

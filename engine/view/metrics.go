@@ -7,24 +7,25 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Metrics is one VM's window on a batch. Reset puts it over the next one; rows
-// are numbered from 0 and keep their number until Apply. Methods that take a
-// row panic when it is out of range: VM packages check what scripts pass.
+// Metrics is a VM's window on a batch. Reset moves it to the next batch. Rows
+// are numbered from 0 and keep their number until Apply. Methods with a row
+// argument panic if it is out of range: the packages of the VMs check the
+// arguments of scripts.
 //
-// The zero value is ready for Reset. Not safe for concurrent use.
+// The zero value is ready for Reset. It is not safe for concurrent use.
 type Metrics struct {
 	overlay[*batch.Metrics, emittedSample]
 
 	v     edited[float64]
 	hists edited[batch.Histogram]
 
-	stripped bool    // some row lost its histogram, exemplars and start
+	stripped bool    // some row lost its histogram, exemplars and start timestamp
 	marked   float64 // the value at Mark
-	ends     []end   // scratch of follow
+	ends     []end   // scratch memory for follow
 }
 
-// Reset puts the window over b and forgets all edits. now stamps the use of
-// interned handles. Records of the batch before are dead from here on.
+// Reset moves the window to b and discards all edits. now is the time of use
+// for interned handles. Records of the previous batch become invalid.
 func (m *Metrics) Reset(b *batch.Metrics, gen *Cache, now time.Time) {
 	if m.judge == nil {
 		m.judge = m.judgeRow
@@ -40,8 +41,9 @@ func (m *Metrics) Reset(b *batch.Metrics, gen *Cache, now time.Time) {
 
 var noBatch = new(batch.Metrics)
 
-// Done ends the use of the batch: the window is empty, records are dead, and
-// nothing of the batch is held. Apply's result stays valid.
+// Done ends the use of the batch: the window becomes empty, records become
+// invalid, and the batch is no longer referenced. The result of Apply stays
+// valid.
 func (m *Metrics) Done() {
 	m.Reset(noBatch, m.cache, m.now)
 	m.clear()
@@ -55,8 +57,8 @@ func (m *Metrics) Name(i int) string {
 	return m.series.rows[i].Name()
 }
 
-// Value returns the value of row i. ok is false when it has no float value,
-// only a native histogram. A staleness marker's value is the marker.
+// Value returns the value of row i. ok is false if the row has no float value,
+// only a native histogram. If the row is a staleness marker, v is the marker.
 func (m *Metrics) Value(i int) (v float64, ok bool) {
 	return m.v.rows[i], !m.HasHistogram(i)
 }
@@ -68,8 +70,9 @@ func (m *Metrics) Judged(i int) bool {
 	return !batch.IsStale(m.v.rows[i]) && !m.HasHistogram(i)
 }
 
-// Values returns the values of all rows, for reading now only: a later edit
-// may or may not show. Rows that are not Judged have no value in it.
+// Values returns the values of all rows. Read them immediately: later edits may
+// or may not be visible. The elements of rows that are not Judged are
+// meaningless.
 func (m *Metrics) Values() []float64 { return m.v.rows }
 
 // Time returns the timestamp of row i in Unix ms.
@@ -78,11 +81,11 @@ func (m *Metrics) Time(i int) int64 { return m.t.rows[i] }
 // Stale reports whether row i is a staleness marker.
 func (m *Metrics) Stale(i int) bool { return batch.IsStale(m.v.rows[i]) }
 
-// Type returns the metric type of row i in Prometheus's words: counter, gauge,
+// Type returns the metric type of row i in Prometheus's terms: counter, gauge,
 // histogram, gaugehistogram, summary, info, stateset, unknown.
 func (m *Metrics) Type(i int) string { return typeOf(m.series.rows[i]) }
 
-// Help returns the help text of row i's family, "" when none is known.
+// Help returns the help text of row i's family, or "" if it is unknown.
 func (m *Metrics) Help(i int) string {
 	if md := m.series.rows[i].Meta(); md != nil {
 		return md.Help
@@ -90,7 +93,7 @@ func (m *Metrics) Help(i int) string {
 	return ""
 }
 
-// Unit returns the unit of row i's family, "" when none is known.
+// Unit returns the unit of row i's family, or "" if it is unknown.
 func (m *Metrics) Unit(i int) string {
 	if md := m.series.rows[i].Meta(); md != nil {
 		return md.Unit
@@ -105,7 +108,7 @@ func (m *Metrics) HasHistogram(i int) bool {
 }
 
 // Histogram returns the native histogram of row i as edited. It must not be
-// written to.
+// modified.
 func (m *Metrics) Histogram(i int) (batch.Histogram, bool) {
 	if len(m.hists.rows) == 0 || m.isStripped(i) {
 		return batch.Histogram{}, false
@@ -117,8 +120,8 @@ func (m *Metrics) Histogram(i int) (batch.Histogram, bool) {
 	return m.hists.rows[j], true
 }
 
-// Exemplars returns the exemplars of row i, a part of the batch: they must not
-// be written to.
+// Exemplars returns the exemplars of row i. The slice is part of the batch and
+// must not be modified.
 func (m *Metrics) Exemplars(i int) []batch.Exemplar {
 	if len(m.in.Exemplars) == 0 || m.isStripped(i) {
 		return nil

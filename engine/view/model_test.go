@@ -18,7 +18,8 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// row is a sample of the naive implementation: everything by value, in maps.
+// row is a sample in the naive implementation, which copies everything into
+// maps.
 type row struct {
 	Labels    map[string]string
 	Type      string
@@ -67,7 +68,7 @@ func (r *row) setHist(h batch.Histogram) {
 	r.Hist, r.hist = fmt.Sprint("float ", h.Float.String(), h.Float.Sum), h.Float
 }
 
-// predicates are expressions and what they mean, in Go.
+// predicates are expressions with their equivalents in Go.
 var predicates = []struct {
 	src   string
 	match func(r *row) bool // of a judged row
@@ -100,12 +101,12 @@ var predicates = []struct {
 		func(r *row) bool { return r.Type == "counter" && r.T <= 1000 }},
 }
 
-// world makes batches over one population of series.
+// world creates batches from one population of series.
 type world struct {
 	*rand.Rand
 	series []*batch.Series
 	source uint64
-	column []*batch.Series   // of the batch before
+	column []*batch.Series   // of the previous batch
 	late   [][]*batch.Series // columns with series that were released
 }
 
@@ -126,15 +127,17 @@ func (w *world) newSeries() *batch.Series {
 		b.Set(n, w.pick("", "api", "web", "/users/42"))
 	}
 	s := b.Series(nil)
-	// By the labels: two released series of the same labels become one handle.
+	// Decide by the labels: two released series with the same labels become one
+	// handle.
 	if s.Hash()%2 == 0 {
 		s.SetMeta(&batch.Metadata{Type: []model.MetricType{"counter", "gauge"}[s.Hash()/2%2], Help: "h"})
 	}
 	return s
 }
 
-// nextColumn is mostly that of the batch before; else series may have gone, whose
-// IDs go to others, and it may be one from before that.
+// nextColumn usually returns the column of the previous batch. Otherwise,
+// series may have been released and their IDs reused, or it returns an earlier
+// column.
 func (w *world) nextColumn() []*batch.Series {
 	switch k := w.IntN(9); {
 	case k < 6 && w.column != nil:
@@ -154,7 +157,7 @@ func (w *world) nextColumn() []*batch.Series {
 
 func (w *world) batch() *batch.Metrics {
 	b := &batch.Metrics{Source: w.source, Series: w.nextColumn()}
-	several := w.Int64N(2) // times
+	several := w.Int64N(2) // whether the rows have several timestamps
 	values := []float64{0, 1, 5, -2, batch.Stale(), math.Float64frombits(0x7ff8000000000123), math.Inf(1)}
 	for i := range b.Series {
 		v := values[w.IntN(len(values))]
@@ -177,7 +180,7 @@ func (w *world) batch() *batch.Metrics {
 	return b
 }
 
-// step is one edit, done to both.
+// step is one edit, applied to both implementations.
 type step struct {
 	what string
 	view func(m *view.Metrics) error
@@ -310,7 +313,7 @@ func (w *world) step() step {
 	}
 }
 
-// each edits every record by hand and rolls some back.
+// each edits every record individually and rolls some edits back.
 func (w *world) each() step {
 	mode, fail := w.IntN(6), w.IntN(3)
 	label := w.pick("job", "n")
@@ -411,12 +414,13 @@ func newCache() *view.Cache {
 	return view.NewCache(view.Options{Args: map[string]any{"keep": []string{"api"}}})
 }
 
-// script is what is done to a batch: mostly that of the batch before.
+// script returns the edits of a batch: usually those of the previous batch.
 func (w *world) script(before []step) (script []step) {
 	switch {
 	case before == nil || w.IntN(4) == 0:
 		for range w.IntN(6) {
-			// Remembered by series: it sees them as they come, hence first.
+			// The series hook is cached by series. It sees unedited series, so it comes
+			// first.
 			if s := w.step(); s.what != "series" || len(script) == 0 {
 				script = append(script, s)
 			}
@@ -436,8 +440,8 @@ func (w *world) script(before []step) (script []step) {
 	return before
 }
 
-// check runs random edits over some batches, in the windows of several VMs, and
-// compares with the naive way.
+// check applies random edits to some batches in the windows of several VMs, and
+// compares the results with the naive implementation.
 func check(t *testing.T, seed uint64) {
 	w := newWorld(seed)
 	gen := newCache()
@@ -461,7 +465,7 @@ func check(t *testing.T, seed uint64) {
 			if err := s.view(m); err != nil {
 				t.Fatalf("seed %d: %s: %v", seed, s.what, err)
 			}
-			// Emitted rows are out of reach for what comes after.
+			// Later steps do not affect emitted rows.
 			made := rows[n:]
 			after := s.rows(rows[:n:n])
 			rows = append(after[:n:n], append(slices.Clone(made), after[n:]...)...)
@@ -477,7 +481,7 @@ func check(t *testing.T, seed uint64) {
 	}
 }
 
-// snapshot is everything in a batch, to see that nobody wrote to it.
+// snapshot describes everything in a batch, to check that it was not modified.
 func snapshot(b *batch.Metrics) string {
 	out := fmt.Sprintf("%p %v ", b.Series, b.T)
 	for i, s := range b.Series {
@@ -489,7 +493,7 @@ func snapshot(b *batch.Metrics) string {
 	return out + fmt.Sprint(b.Exemplars, b.Starts)
 }
 
-// checkWindow compares what reads see before Apply.
+// checkWindow compares the results of read methods before Apply.
 func checkWindow(t *testing.T, m *view.Metrics, rows []*row, where string) {
 	t.Helper()
 	left := 0
@@ -538,7 +542,8 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result[
 	if res.Dropped != dropped || res.Batch.Source != in.Source {
 		t.Fatalf("%s: %d dropped, source %d, want %d, %d", where, res.Dropped, res.Batch.Source, dropped, in.Source)
 	}
-	// Nothing changed is the same batch; a column that did not change is shared.
+	// If nothing changed, the result is the same batch. Unchanged columns are
+	// shared.
 	same := len(rows) == in.Len() && dropped == 0
 	orig := rowsOf(in)
 	seriesSame, vSame, tSame := same, same, same
@@ -546,7 +551,7 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result[
 		if !same {
 			break
 		}
-		// What is made of a released series does not lead back to it.
+		// Handles derived from a released series do not refer back to it.
 		seriesSame = seriesSame && maps.Equal(got[i].Labels, orig[i].Labels) && !in.Series[i].Released()
 		vSame = vSame && got[i].Bits == orig[i].Bits
 		tSame = tSame && got[i].T == orig[i].T
@@ -573,7 +578,7 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result[
 }
 
 func TestModel(t *testing.T) {
-	n := uint64(400) // the fuzz test goes on from there
+	n := uint64(400) // the fuzz test covers more
 	if testing.Short() {
 		n = 100
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// predicate is a compiled expression and what its label part said of a series.
+// predicate is a compiled expression with a memo of the verdicts of its label
+// part by series.
 type predicate struct {
 	use
 	op   uint64
@@ -16,31 +17,31 @@ type predicate struct {
 	memo batch.Memo[expr.Verdict]
 }
 
-// number is a compiled expression for a value.
+// number is a compiled expression that returns a value.
 type number struct {
 	use
 	prog *expr.Program
 }
 
 // DropWhere drops the rows that match the expression. The error is an
-// *expr.Error; by then the rows are dropped that match by their labels, and of
-// the others those before the failing one.
+// *expr.Error. In case of an error, the rows that match by their labels have
+// been dropped, and of the remaining rows those before the failing one.
 //
-// Rows without a value to judge (staleness markers, native histograms) are
-// dropped when the parts of the expression that do not read the value say so;
-// when there are none, they stay.
+// Rows without a float value (staleness markers, native histograms) are dropped
+// if the parts of the expression that do not read the value decide it. If there
+// are no such parts, the rows stay.
 func (m *Window) DropWhere(src string) error {
 	return m.dropWhere(src, 'd', expr.True)
 }
 
 // KeepWhere drops the rows that do not match the expression. A row without a
-// value to judge stays unless a part of the expression that does not read the
+// float value stays, unless a part of the expression that does not read the
 // value is false. The error is that of DropWhere.
 func (m *Window) KeepWhere(src string) error {
 	return m.dropWhere(src, 'k', expr.False)
 }
 
-// dropWhere drops the rows whose verdict is drop. does is that in the name of the
+// dropWhere drops the rows whose verdict is drop. does is the code of the
 // operation.
 func (m *Window) dropWhere(src string, does byte, drop expr.Verdict) error {
 	p, err := m.predicate(src)
@@ -56,8 +57,8 @@ func (m *Window) dropWhere(src string, does byte, drop expr.Verdict) error {
 	})
 }
 
-// judgeAll calls f with the verdict on each of the open rows. The error is that
-// of the expression or of f.
+// judgeAll calls f with the verdict for each of the open rows. The error is
+// that of the expression or of f.
 func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict expr.Verdict) error) error {
 	for i := range open.All() {
 		said := expr.True
@@ -75,8 +76,8 @@ func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict ex
 	return nil
 }
 
-// whereLabels drops the rows whose labels decide on drop, and returns those
-// that must be judged.
+// whereLabels drops the rows that are decided by their labels, and returns the
+// rows that must be judged individually.
 func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
 	from := m.currentShape()
 	if from != nil {
@@ -106,14 +107,14 @@ func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
 	return &m.open
 }
 
-// opens reports whether the sample decides, after the labels said verdict.
+// opens reports whether the sample decides, given the verdict of the labels.
 func (p *predicate) opens(verdict expr.Verdict) bool {
 	return verdict == expr.Open || verdict == expr.True && p.prog.HasRest()
 }
 
-// matching calls f for every row that is left and matches p, or for all that are
-// left when p is nil: first those that match by their labels. The error is that
-// of the expression or of f.
+// matching calls f for every row that is not dropped and matches p. If p is
+// nil, all such rows match. Rows that match by their labels come first. The
+// error is that of the expression or of f.
 func (m *Window) matching(p *predicate, f func(i int) error) error {
 	if p == nil {
 		for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
@@ -137,8 +138,8 @@ func (m *Window) matching(p *predicate, f func(i int) error) error {
 	})
 }
 
-// matchingLabels returns the rows that are left and match p by their labels, and
-// those that must be judged.
+// matchingLabels returns the rows that are not dropped and match p by their
+// labels, and the rows that must be judged individually.
 func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
 	o := op{p.op, '?'}
 	from := m.currentShape()
@@ -166,7 +167,7 @@ func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) 
 	return &m.yes, &m.open
 }
 
-// matches reports whether row i, which must be alive, matches.
+// matches reports whether row i, which must not be dropped, matches.
 func (m *Window) matches(p *predicate, i int) (bool, error) {
 	verdict := m.labelPart(p, m.series.rows[i])
 	if p.opens(verdict) {
@@ -178,7 +179,7 @@ func (m *Window) matches(p *predicate, i int) (bool, error) {
 	return verdict == expr.True, nil
 }
 
-// labelPart returns what the labels of s say.
+// labelPart returns the verdict for the labels of s.
 func (m *Window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
 	if verdict, ok := p.memo.Get(s); ok {
 		return verdict
@@ -186,12 +187,13 @@ func (m *Window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
 	m.sample.Series = s
 	verdict := p.prog.LabelPart(&m.sample)
 	if s.Released() {
-		return verdict // its ID may be another's by now
+		return verdict // another series may have its ID by now
 	}
 	return p.memo.Put(s, verdict)
 }
 
-// judge evaluates what the label part, which said so, left to tell of row i.
+// judgeRow evaluates the part of p that depends on row i. said is the verdict
+// of its label part.
 func (m *Metrics) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, error) {
 	m.sample.Series, m.sample.Time = m.series.rows[i], m.t.rows[i]
 	if p.prog.ReadsValue() && !m.Judged(i) {
@@ -211,11 +213,11 @@ func (m *Metrics) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict
 	return expr.False, err
 }
 
-// Scale multiplies the values of the rows that match the expression, or of all
-// when src is "". A native histogram is multiplied as PromQL does: sum, count
-// and every bucket, as a float histogram. Staleness markers stay. The bounds
-// of classic and native buckets and the values of exemplars are not scaled.
-// An error in the expression is an *expr.Error.
+// Scale multiplies the values of the rows that match the expression src, or of
+// all rows if src is "". A native histogram is multiplied as in PromQL: sum,
+// count and every bucket, as a float histogram. Staleness markers do not
+// change. The bounds of classic and native buckets and the values of exemplars
+// are not scaled. An error in the expression is an *expr.Error.
 func (m *Metrics) Scale(src string, factor float64) error {
 	if math.IsNaN(factor) {
 		return fmt.Errorf("cannot scale by NaN")
@@ -248,8 +250,8 @@ func (m *Metrics) Scale(src string, factor float64) error {
 }
 
 // SetValueWhere sets the values of the rows that match the predicate where, or
-// of all when it is "", to what the expression to results in. Staleness
-// markers and native histograms stay. An error in an expression is an
+// of all rows if where is "", to the result of the expression to. Staleness
+// markers and native histograms do not change. An error in an expression is an
 // *expr.Error.
 func (m *Metrics) SetValueWhere(where, to string) error {
 	n, err := m.number(to)
@@ -298,7 +300,8 @@ func (m *Window) number(src string) (*number, error) {
 	return p, err
 }
 
-// cache remembers v beside the cache's map, within the same bound.
+// cache stores v in the VM's own map c. The map has the same size limit as that
+// of the cache.
 func cache[K comparable, V any](m *Window, c map[K]V, k K, v V) {
 	if len(c) < m.cache.opts.MaxMemos {
 		c[k] = v

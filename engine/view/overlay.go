@@ -2,8 +2,8 @@ package view
 
 import "github.com/weir-run/weir/engine/batch"
 
-// edited is a column of a batch with its edits: the column of the source until the
-// first write copies it.
+// edited is a column of a batch with its edits. It is the column of the source
+// until the first write copies it.
 type edited[E any] struct {
 	rows []E
 	own  bool // rows is a copy
@@ -26,12 +26,12 @@ func (c *edited[E]) revert(source []E, equal func(a, b []E) bool) {
 	}
 }
 
-// overlay is a Window with the edits that depend on the type of the batch. C is the
-// part of an emitted record that only one signal has.
+// overlay is a Window with the edits that depend on the type of the batch. C is
+// the part of an emitted record that only one signal has.
 type overlay[B *batch.Metrics | *batch.Logs, C any] struct {
 	Window
 	in    B
-	whole B // all rows with their edits, as Apply found them, for Part
+	whole B // all rows with their edits, set by Apply for Part
 
 	t       edited[int64]
 	emitted []emitted[C]
@@ -46,7 +46,7 @@ type emitted[C any] struct {
 	rest   C
 }
 
-// mark is a row as it was at Mark, for Rollback.
+// mark is the state of a row at Mark, for Rollback.
 type mark struct {
 	set     bool
 	row     int
@@ -57,10 +57,12 @@ type mark struct {
 	emitted int
 }
 
-// maxKept is how many emitted records' scratch memory outlives a batch.
+// maxKept is the maximum number of emitted records whose scratch memory is kept
+// after a batch.
 const maxKept = 4096
 
-// resetEdits forgets all edits and begins with the source's batch and timestamps.
+// resetEdits discards all edits and starts with the source's batch and
+// timestamps.
 func (m *overlay[B, C]) resetEdits(in B, t []int64) {
 	m.in, m.whole = in, nil
 	m.t.reset(t)
@@ -71,20 +73,20 @@ func (m *overlay[B, C]) resetEdits(in B, t []int64) {
 	m.mark = mark{}
 }
 
-// Batch returns the batch under the window, unedited.
+// Batch returns the unedited batch under the window.
 func (m *overlay[B, C]) Batch() B { return m.in }
 
-// Emitted returns how many records were emitted in this batch.
+// Emitted returns the number of records that were emitted in this batch.
 func (m *overlay[B, C]) Emitted() int { return len(m.emitted) }
 
-// Unemit takes back all but the first n records that were emitted.
+// Unemit removes all emitted records except the first n.
 func (m *overlay[B, C]) Unemit(n int) {
 	clear(m.emitted[n:])
 	m.emitted = m.emitted[:n]
 }
 
-// emittedBy returns how many records were emitted to any of the ways, which are
-// bits.
+// emittedBy returns the number of records that were emitted to any of the ways,
+// given as bits.
 func (m *overlay[B, C]) emittedBy(ways uint64) (n int) {
 	for i := range m.emitted {
 		n += int(ways >> m.emitted[i].way & 1)
@@ -92,7 +94,8 @@ func (m *overlay[B, C]) emittedBy(ways uint64) (n int) {
 	return n
 }
 
-// RoutedTo returns, after Apply, how many records leave by a way that is not 0.
+// RoutedTo returns, after Apply, the number of records that leave by a way
+// other than 0.
 func (m *overlay[B, C]) RoutedTo(way int) int {
 	n := m.emittedBy(1 << way)
 	for _, w := range m.ways {
@@ -103,7 +106,7 @@ func (m *overlay[B, C]) RoutedTo(way int) int {
 	return n
 }
 
-// markRow remembers row i as it is, and how much was emitted.
+// markRow records the state of row i and the number of emitted records.
 func (m *overlay[B, C]) markRow(i int) {
 	m.mark = mark{set: true, row: i, series: m.Series(i), t: m.t.rows[i], emitted: len(m.emitted)}
 	if len(m.flags) > 0 {
@@ -114,8 +117,8 @@ func (m *overlay[B, C]) markRow(i int) {
 	}
 }
 
-// rollbackRow restores what markRow remembers. It returns the marked row; -1 if
-// there is none in this batch.
+// rollbackRow restores the state that markRow recorded. It returns the marked
+// row, or -1 if there is none in this batch.
 func (m *overlay[B, C]) rollbackRow() int {
 	k := &m.mark
 	if !k.set {

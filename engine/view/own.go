@@ -6,11 +6,11 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Pairs are the labels or the metadata of a record of a script's own, in any
-// order; an empty value is none.
+// Pairs are the labels or the metadata of a record outside of a batch, in any
+// order. Empty values are ignored.
 type Pairs []batch.Label
 
-// Get returns a value, "" when there is none.
+// Get returns a value, or "" if there is none.
 func (p Pairs) Get(name string) string {
 	for _, l := range p {
 		if l.Name == name {
@@ -20,7 +20,7 @@ func (p Pairs) Get(name string) string {
 	return ""
 }
 
-// Set sets a value; an empty one removes it.
+// Set sets a value. An empty value removes the name.
 func (p *Pairs) Set(name, value string) {
 	for i, l := range *p {
 		if l.Name == name {
@@ -31,8 +31,8 @@ func (p *Pairs) Set(name, value string) {
 	*p = append(*p, batch.Label{Name: name, Value: value})
 }
 
-// All yields what is there. They may be edited meanwhile; the loop sees them as
-// they were.
+// All yields the pairs with a value. Pairs may be edited during the iteration,
+// which still yields the original pairs.
 func (p Pairs) All() iter.Seq2[string, string] {
 	ls := append(Pairs(nil), p...)
 	return func(yield func(string, string) bool) {
@@ -44,8 +44,8 @@ func (p Pairs) All() iter.Seq2[string, string] {
 	}
 }
 
-// Held returns about how much memory a record of the script's own takes beside
-// its struct.
+// Held returns the approximate size of the record's memory in addition to its
+// struct, in bytes.
 func (r *Record) Held() int {
 	n := Pairs(r.Labels).held() + len(r.Name) + len(r.Help)
 	for _, e := range r.Exemplars {
@@ -60,7 +60,7 @@ func (r *Record) Held() int {
 	return n
 }
 
-// Held is that of a log record.
+// Held is like Record.Held.
 func (r *LogRecord) Held() int {
 	return Pairs(r.Labels).held() + Pairs(r.Meta).held() + len(r.Line)
 }

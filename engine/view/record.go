@@ -8,17 +8,18 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Record is a record of its own: what Copy returns, and what a script emits.
+// Record is a record outside of a batch: the result of Copy, or a record that a
+// script emits.
 type Record struct {
 	Name   string
-	Labels []batch.Label // any order; without the name; an empty value is no label
+	Labels []batch.Label // any order, without the name; a label with an empty value is ignored
 	Value  float64       // ignored when Stale or Histogram is set
 	Time   int64         // Unix ms
 	Stale  bool
 	// Type, Help and Unit become the metadata of a new series.
 	Type, Help, Unit string
 
-	Histogram batch.Histogram // Row is ignored; the zero value is none
+	Histogram batch.Histogram // Row is ignored; the zero value means no histogram
 	Exemplars []batch.Exemplar
 	Start     int64
 	HasStart  bool
@@ -26,8 +27,8 @@ type Record struct {
 	from *batch.Series // the series that it was copied from
 }
 
-// SetValue sets the value. A copy of a native histogram has none, and a staleness
-// marker ignores it.
+// SetValue sets the value. It returns an error for a copy of a native
+// histogram. A staleness marker ignores the value.
 func (r *Record) SetValue(v float64) error {
 	if r.Histogram.Int != nil || r.Histogram.Float != nil {
 		return fmt.Errorf("cannot set the value of a copy of %s: it is a native histogram; multiply it with scale before you copy it", r.Name)
@@ -36,7 +37,8 @@ func (r *Record) SetValue(v float64) error {
 	return nil
 }
 
-// emittedSample is what an emitted record has besides its series and its time.
+// emittedSample contains the data of an emitted record except its series and
+// time.
 type emittedSample struct {
 	v         float64
 	hist      batch.Histogram
@@ -45,7 +47,7 @@ type emittedSample struct {
 	hasStart  bool
 }
 
-// Copy returns row i as edited, as a record that outlives the batch.
+// Copy returns row i as edited. The record stays valid after the batch.
 func (m *Metrics) Copy(i int) Record {
 	s := m.Series(i)
 	r := Record{
@@ -63,12 +65,12 @@ func (m *Metrics) Copy(i int) Record {
 	return r
 }
 
-// Emit appends a record to the result. It is not seen through the window: the
-// batch operations do not touch it. Its handle is derived from the series that
+// Emit appends a record to the result. It is not visible in the window, and
+// batch operations do not affect it. Its handle is derived from the series that
 // it was copied from, or interned.
 func (m *Metrics) Emit(r Record) error { return m.EmitTo(0, r) }
 
-// EmitTo is Emit to a way; see Route.
+// EmitTo is like Emit, for a way; see Route.
 func (m *Metrics) EmitTo(way int, r Record) error {
 	b := &m.scratch
 	b.Reset(nil)
@@ -112,8 +114,8 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 }
 
 func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
-	// A copy that lies around until its source ended must not be derived from
-	// it: nothing would give the handle back.
+	// If the source of a copy has ended, nothing would release a handle derived
+	// from it.
 	if r.from != nil && !r.from.Released() && sameMeta(r.from.Meta(), r) {
 		s, _ := m.cache.derive(r.from, b, m.now)
 		return s

@@ -7,19 +7,19 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// MaxOutputs is how many outputs a script may have beside the one that
-// everything goes by.
+// MaxOutputs is the maximum number of outputs that a script may have in
+// addition to the default output.
 const MaxOutputs = 31
 
-// A way is where a record leaves: 0 for all that is not routed, else the
-// number of an output, counted from 1. A record that is routed has left the
-// batch as one that is dropped has, but for Part.
+// A way is where a record leaves: 0 for the default output, or the number of
+// another output, counted from 1. A routed record is removed from the batch
+// like a dropped one, but Part returns it.
 
-// nowhere is the way of a record that is dropped.
+// nowhere is the way of a dropped record.
 const nowhere = MaxOutputs + 1
 
-// Route moves row i to a way. A row that was dropped is not dropped then, and
-// the other way round: what is said last holds.
+// Route sends row i to a way. It cancels an earlier Drop of the row, and a
+// later Drop cancels the route: the last call wins.
 func (m *Window) Route(i, way int) {
 	m.Drop(i)
 	if way == 0 {
@@ -44,7 +44,7 @@ func (m *Window) setWay(i int, way uint8) {
 	m.ways[i] = way
 }
 
-// outputOf returns where row i leaves.
+// outputOf returns the way by which row i leaves.
 func (m *Window) outputOf(i int) int {
 	switch {
 	case len(m.ways) > 0 && m.ways[i] != 0:
@@ -55,13 +55,14 @@ func (m *Window) outputOf(i int) int {
 	return nowhere
 }
 
-// leavesBy reports whether row i leaves by any of the ways, which are bits.
+// leavesBy reports whether row i leaves by any of the ways, given as bits.
 func (m *Window) leavesBy(ways uint64, i int) bool { return ways>>m.outputOf(i)&1 == 1 }
 
-// Part returns, after Apply, what leaves by any of the ways, which are bits:
-// rows, emitted records and the markers of series that went there before.
+// Part returns, after Apply, the data that leaves by any of the ways, given as
+// bits: rows, emitted records, and staleness markers of series that left by
+// them earlier.
 func (m *Metrics) Part(ways uint64) *batch.Metrics {
-	out := *m.whole.Select(func(i int) bool { return m.leavesBy(ways, i) }) // a copy: it may be the whole itself
+	out := *m.whole.Select(func(i int) bool { return m.leavesBy(ways, i) }) // a copy, because it may be the whole batch itself
 	m.appendEmitted(&out, ways)
 	m.appendEnds(&out, ways)
 	return &out
@@ -74,18 +75,19 @@ func (m *Window) DropAll() {
 	}
 }
 
-// went is where the records of a series went since its last marker: the series
-// that they had there, by way.
+// went records by which ways the records of a series left since its last
+// staleness marker. It contains, by way, the series as it left.
 type went []atomic.Pointer[batch.Series]
 
-// end is a series that ends by a way because the series of row ended.
+// end is a series that ends on a way because the series of row ended.
 type end struct {
 	row, way int
 	series   *batch.Series
 }
 
-// follow remembers where the rows go. A row that is a marker ends its series
-// wherever records of it went: the script decided where by what it is without.
+// follow records the ways of the rows. A row that is a staleness marker ends
+// its series on all ways by which its records left: the script routed them by
+// their values, which a marker does not have.
 func (m *Metrics) follow() {
 	m.ends = m.ends[:0]
 	if m.cache.opts.Outputs == 0 {
@@ -117,8 +119,8 @@ func (m *Metrics) follow() {
 	}
 }
 
-// appendEnds adds the markers that are owed on some ways to out, whose columns
-// may be shared.
+// appendEnds appends the pending staleness markers of the given ways to out.
+// The columns of out may be shared.
 func (m *Metrics) appendEnds(out *batch.Metrics, ways uint64) {
 	n := len(out.Series)
 	out.Series, out.T, out.V = out.Series[:n:n], out.T[:n:n], out.V[:n:n]

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// lab routes one batch after the other.
+// routeLab routes one batch after another.
 type routeLab struct {
 	t    *testing.T
 	gen  *view.Cache
@@ -22,7 +22,8 @@ func newRouteLab(t *testing.T) *routeLab {
 	return &routeLab{t: t, gen: view.NewCache(view.Options{Outputs: 2}), a: series("a"), b: series("b")}
 }
 
-// batch is a of value 1 and b of value 2; with stale, their markers.
+// batch contains a with value 1 and b with value 2, or staleness markers for
+// both if stale is true.
 func (l *routeLab) batch(stale bool) *view.Metrics {
 	in := metrics(l.a, l.b)
 	l.at++
@@ -63,14 +64,14 @@ func TestRoute(t *testing.T) {
 	if m.Alive(0) || m.Left() != 1 {
 		t.Error("a routed record is still in the batch")
 	}
-	if err := m.SetLabel(0, "why", "x"); err != nil { // as it is when the hook returns
+	if err := m.SetLabel(0, "why", "x"); err != nil { // labels are taken when the hook returns
 		t.Fatal(err)
 	}
 	res := l.want(m, "b 2", `a{why="x"} 1`, "")
 	if res.Dropped != 0 || res.Routed != 1 || m.RoutedTo(1) != 1 || m.RoutedTo(2) != 0 {
 		t.Errorf("got %d dropped, %d routed, %d to 1, %d to 2; want one to 1", res.Dropped, res.Routed, m.RoutedTo(1), m.RoutedTo(2))
 	}
-	// What is said last holds.
+	// The last call wins.
 	m = l.batch(false)
 	m.Route(0, 1)
 	m.Route(0, 2)
@@ -86,7 +87,7 @@ func TestRoute(t *testing.T) {
 	m.Route(1, 0)
 	l.want(m, "b 2", "a 1", "")
 
-	// Emitted records; two ways as one batch.
+	// Emitted records, and two ways in one batch.
 	m = l.batch(false)
 	m.Route(1, 2)
 	if err := m.EmitTo(1, view.Record{Name: "e", Value: 9, Time: l.at}); err != nil {
@@ -120,8 +121,8 @@ func TestRouteRollback(t *testing.T) {
 	}
 }
 
-// A marker ends its series on every way that records of it went, as the series
-// that they were there.
+// A staleness marker ends its series on every way by which records of it left,
+// with the labels that it had there.
 func TestRouteMarkers(t *testing.T) {
 	l := newRouteLab(t)
 	m := l.batch(false)
@@ -133,11 +134,11 @@ func TestRouteMarkers(t *testing.T) {
 	m = l.batch(false)
 	m.Route(0, 2)
 	l.want(m, "b 2", "", "a 1")
-	// Nobody routes the markers: they have no value to judge.
+	// Markers have no value, so the script does not route them.
 	l.want(l.batch(true), "a stale, b stale", `a{why="x"} stale`, "a stale")
-	// Once.
+	// Markers are sent only once.
 	l.want(l.batch(true), "a stale, b stale", "", "")
-	// A marker that is routed too, and one that is dropped.
+	// A marker that is also routed, and a marker that is dropped.
 	m = l.batch(false)
 	m.Route(0, 1)
 	l.want(m, "b 2", "a 1", "")
@@ -147,7 +148,7 @@ func TestRouteMarkers(t *testing.T) {
 	l.want(m, "b stale", "a stale", "")
 }
 
-// at is the time of a batch, whose rows have one.
+// at returns the time of a batch. All its rows have the same time.
 func at(b *batch.Metrics) int64 {
 	if b.Len() == 0 {
 		return 0

@@ -2,7 +2,7 @@ package view
 
 import "github.com/weir-run/weir/engine/scan"
 
-// Value is what a field of a line holds.
+// Value is the value of a field of a line.
 type Value = scan.Value
 
 // The kinds of a Value. A JSON null is Missing.

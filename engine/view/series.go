@@ -7,13 +7,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// ErrSkip is what a series hook returns to leave a row as it is and to be
-// asked again in the next batch.
+// ErrSkip is returned by a series hook to leave a row unchanged and to be
+// called again for the next batch.
 var ErrSkip = errors.New("series skipped")
 
-// Series is what the series hook sees of one new series, and the stream hook of
-// one new stream: labels, no sample and no line.
-// It is valid until the hook returns.
+// Series is the argument of the series hook for a new series, and of the stream
+// hook for a new stream. It has labels, but no sample or line. It is valid
+// until the hook returns.
 type Series struct {
 	handle  *batch.Series
 	edit    batch.Builder
@@ -22,13 +22,14 @@ type Series struct {
 	dropped bool
 }
 
-// Stream is what the stream hook sees of one new stream.
+// Stream is the argument of the stream hook for a new stream.
 type Stream = Series
 
 // Name returns the metric name.
 func (s *Series) Name() string { return s.edit.Get(batch.NameLabel) }
 
-// Label returns a label, "" when it is missing. The name is no label.
+// Label returns the value of a label, or "" if it is missing. The name does not
+// count as a label.
 func (s *Series) Label(name string) string {
 	if name == batch.NameLabel && !s.logs {
 		return ""
@@ -37,7 +38,7 @@ func (s *Series) Label(name string) string {
 }
 
 // Labels yields the labels in name order, without the metric name. The series
-// may be edited meanwhile; the loop sees it as it was.
+// may be edited during the iteration, which still yields the original labels.
 func (s *Series) Labels() iter.Seq2[string, string] {
 	ls := append([]batch.Label(nil), s.edit.Labels()...)
 	return func(yield func(string, string) bool) {
@@ -49,10 +50,10 @@ func (s *Series) Labels() iter.Seq2[string, string] {
 	}
 }
 
-// Type returns the metric type in Prometheus's words.
+// Type returns the metric type in Prometheus's terms.
 func (s *Series) Type() string { return typeOf(s.handle) }
 
-// Help returns the help text, "" when none is known.
+// Help returns the help text, or "" if it is unknown.
 func (s *Series) Help() string {
 	if md := s.handle.Meta(); md != nil {
 		return md.Help
@@ -60,7 +61,7 @@ func (s *Series) Help() string {
 	return ""
 }
 
-// Unit returns the unit, "" when none is known.
+// Unit returns the unit, or "" if it is unknown.
 func (s *Series) Unit() string {
 	if md := s.handle.Meta(); md != nil {
 		return md.Unit
@@ -77,7 +78,7 @@ func (s *Series) SetName(name string) error {
 	return nil
 }
 
-// SetLabel sets a label; an empty value removes it.
+// SetLabel sets a label. An empty value removes it.
 func (s *Series) SetLabel(name, value string) error {
 	if err := checkLabelName(name, s.logs); err != nil {
 		return err
@@ -93,14 +94,14 @@ func (s *Series) SetLabel(name, value string) error {
 	return nil
 }
 
-// Drop drops the series: every sample of it, its staleness marker too.
+// Drop drops the series: all its samples, including its staleness marker.
 func (s *Series) Drop() { s.dropped = true }
 
-// RunSeries applies the series hook, on lines the stream hook: fn is called for every row whose series
-// the cache has not decided on yet, with row i as a hint for messages.
-// What it decides is remembered and applied. ErrSkip leaves that row alone and
-// goes on; any other error ends the run, is returned as it is, and nothing is
-// remembered for that series.
+// RunSeries applies the series hook, or the stream hook on lines. It calls fn
+// for every row whose series has no cached decision. i is a row of the series,
+// for messages. The decision is cached and applied. If fn returns ErrSkip, the
+// row does not change and RunSeries continues. Any other error stops it and is
+// returned unchanged; nothing is cached for that series.
 func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 	m.flush()
 	from := m.currentShape()

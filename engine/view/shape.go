@@ -8,40 +8,42 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// A script mostly does the same to every batch of a source, and what it does by
-// labels alone ends the same while the source sends the same column of series.
-// So a Cache remembers by column where such operations led: a shape, and
-// from it by the next operation to the next shape. An operation that is known
-// costs a look-up, whatever the number of rows, and Apply makes a batch with the
-// very column of series of the batch before.
+// A script usually does the same to every batch of a source. Operations that
+// depend on labels alone have the same result as long as the source sends the
+// same column of series. Therefore, a Cache stores the result of such
+// operations by column: a shape, and for each shape the next shape by the next
+// operation. A known operation costs one look-up, however many rows there are,
+// and Apply creates a batch with the same column of series as the previous
+// batch.
 
-// shape is which series the rows of a column have, and which rows are dropped,
-// as operations left it that look at labels alone. The first one, of its root,
-// is the column itself.
+// shape is the state of the rows of a column after operations that depend on
+// labels alone: their series, and which rows are dropped. The first shape, in
+// its root, is the column itself.
 type shape struct {
-	series  []*batch.Series // of all rows; never written to
-	flags   []flags         // empty when no row is dropped; never written to
+	series  []*batch.Series // of all rows; immutable
+	flags   []flags         // empty if no row is dropped; immutable
 	dropped int
 	steps   []step
 
 	change *batch.Change // from the column, nil until Apply needs it
-	// collided are the collisions of what Apply makes, when all rows have the
-	// same time; nil until they were looked for.
+	// collided contains the collisions in the result of Apply if all rows have the
+	// same time. It is nil until they were searched.
 	collided *collision
 }
 
-// step is where an operation leads, or what an expression says of the rows.
+// step is the result of an operation: the next shape, or the verdicts of an
+// expression.
 type step struct {
 	op   op
 	to   *shape
-	yes  batch.Rows // that match whatever the sample is
+	yes  batch.Rows // rows that match whatever the sample is
 	open openRows
 }
 
-// openRows are rows whose samples must be asked.
+// openRows are rows whose samples must be judged individually.
 type openRows struct {
 	batch.Rows
-	failed bool // the label part of some failed
+	failed bool // the label part failed for some rows
 }
 
 func (o *openRows) add(row int, said expr.Verdict) {
@@ -56,25 +58,26 @@ func (o *openRows) reset() {
 
 func (o *openRows) clone() openRows { return openRows{o.Clone(), o.failed} }
 
-// op is an operation: the number of what it remembers of series, and what it
-// does by that.
+// op is an operation: the number of its cached results by series, and its code.
 type op struct {
-	number uint64 // 0 for what is remembered nowhere
+	number uint64 // 0 if it is not cached
 	does   byte
 }
 
-// seriesOp is RunSeries. Others have the numbers that Cache.ops gives.
+// seriesOp is the op of RunSeries. Cache.ops assigns the numbers of the other
+// operations.
 var seriesOp = op{1, 's'}
 
-// root is the shape that a column begins with. Who uses it or what it leads to
-// holds its lock: calls for one Origin come one after the other, but who knows.
+// root is the first shape of a column. Its lock guards it and all shapes that
+// follow from it. Calls for one Origin should come one after another, but this
+// is not guaranteed.
 type root struct {
 	mu sync.Mutex
 	shape
 }
 
-// maxSteps bounds the operations that are remembered from one shape; a script
-// may make up expressions anew in each batch.
+// maxSteps is the maximum number of operations that are cached per shape. A
+// script may use new expressions for each batch.
 const maxSteps = 64
 
 func (s *shape) step(o op) *step {
@@ -94,9 +97,9 @@ func (s *shape) addStep(st step) {
 	s.steps = append(s.steps, st)
 }
 
-// root returns the root of a column, locked; nil when it is not known or
-// in use. A column that comes for the first time is not worth remembering yet:
-// sources that never send one twice should not pay for those that do.
+// root returns the root of a column, locked, or nil if it is unknown or in use.
+// A column is cached only when it comes for the second time, so that sources
+// that never repeat a column do not pay for the cache.
 func (g *Cache) root(of batch.Origin, column []*batch.Series) *root {
 	r, at, ok := g.roots.Get(of, column)
 	if !ok {
@@ -109,8 +112,8 @@ func (g *Cache) root(of batch.Origin, column []*batch.Series) *root {
 	return r
 }
 
-// currentShape returns the shape that the rows have, nil when it is not known or one of
-// them was edited by itself.
+// currentShape returns the shape of the rows, or nil if it is unknown or if a
+// row was edited individually.
 func (m *Window) currentShape() *shape {
 	if m.shape == nil && !m.loose {
 		if m.root = m.cache.root(m.origin, m.column); m.root == nil {
@@ -122,10 +125,10 @@ func (m *Window) currentShape() *shape {
 	return m.shape
 }
 
-// forgetShape says that a row is edited by itself.
+// forgetShape records that a row is edited individually.
 func (m *Window) forgetShape() { m.shape, m.loose = nil, true }
 
-// releaseRoot gives up the root.
+// releaseRoot unlocks and releases the root.
 func (m *Window) releaseRoot() {
 	if m.root != nil {
 		m.root.mu.Unlock()
@@ -133,7 +136,7 @@ func (m *Window) releaseRoot() {
 	m.root, m.shape, m.loose = nil, nil, false
 }
 
-// setShape makes a shape that of the rows.
+// setShape sets the rows to a shape.
 func (m *Window) setShape(s *shape) {
 	if s == m.shape {
 		return
@@ -143,8 +146,9 @@ func (m *Window) setShape(s *shape) {
 	m.flags, m.dropped = append(m.flags[:0], s.flags...), s.dropped
 }
 
-// done ends an operation that began at a shape, nil if m is loose, and looked at
-// every row. It remembers where that led if all of it is to last.
+// done ends an operation that started at the shape from, which is nil if m is
+// loose, and processed every row. It caches the resulting shape if all of its
+// handles are lasting.
 func (m *Window) done(from *shape, o op, lasting bool) {
 	switch {
 	case m.loose:
@@ -158,11 +162,11 @@ func (m *Window) done(from *shape, o op, lasting bool) {
 	m.shape = to
 }
 
-// asShape returns the rows as they are as a shape, from itself if they are as
-// there.
+// asShape returns the current rows as a shape. It returns from itself if they
+// are equal.
 func (m *Window) asShape(from *shape) *shape {
-	m.series.revert(m.column, slices.Equal[[]*batch.Series]) // back to where it began
-	m.series.own = false                                     // the column is the shape's now
+	m.series.revert(m.column, slices.Equal[[]*batch.Series]) // the rows may equal the original column again
+	m.series.own = false                                     // the column now belongs to the shape
 	if batch.SameColumn(m.series.rows, from.series) && m.dropped == from.dropped {
 		return from
 	}
@@ -173,7 +177,7 @@ func (m *Window) asShape(from *shape) *shape {
 	return to
 }
 
-// changed returns the change of a column that led to the shape.
+// changed returns the change from the column to the shape.
 func (s *shape) changed(column []*batch.Series) *batch.Change {
 	if s.change == nil {
 		become := slices.Clone(s.series)
@@ -187,8 +191,8 @@ func (s *shape) changed(column []*batch.Series) *batch.Change {
 	return s.change
 }
 
-// collisions returns how many rows of out, which has the shape, collide, and one
-// of their series.
+// collisionsOf returns the number of rows of out, which has the shape s, that
+// collide, and the series of one of them.
 func (g *Cache) collisionsOf(s *shape, out *batch.Metrics) (int, *batch.Series) {
 	if s == nil || !sameTime(out.T) {
 		return g.collisions.find(out)
@@ -210,8 +214,8 @@ func sameTime(ts []int64) bool {
 	return true
 }
 
-// Remembered returns what RunSeries and Apply would make of b, if that is known
-// without asking anybody.
+// Remembered returns the result of RunSeries and Apply for b, if it is known
+// without calling the hook.
 func (g *Cache) Remembered(b *batch.Metrics) (r Result[*batch.Metrics], ok bool) {
 	root, _, ok := g.roots.Get(b.Origin(), b.Series)
 	if !ok || !root.mu.TryLock() {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// TestMapLabelEdits: a function of map_label that edits the batch finds it half
-// mapped, whatever is known of the column.
+// TestMapLabelEdits: if the callback of map_label edits the batch, it sees the
+// batch half mapped, whatever is cached for the column.
 func TestMapLabelEdits(t *testing.T) {
 	g := newCache()
 	defer g.Close()
@@ -46,8 +46,8 @@ func TestMapLabelEdits(t *testing.T) {
 	}
 }
 
-// TestLateColumn: handles that expire are not remembered by column: a batch that
-// was held up gets one that is alive.
+// TestLateColumn: handles that expire are not cached by column. A late batch
+// gets a live handle.
 func TestLateColumn(t *testing.T) {
 	g := newCache()
 	defer g.Close()
@@ -57,7 +57,7 @@ func TestLateColumn(t *testing.T) {
 	var m view.Metrics
 	for round := range 6 {
 		now := start.Add(time.Duration(round) * 20 * time.Minute)
-		m.Reset(metrics(), g, now) // others look what has expired
+		m.Reset(metrics(), g, now) // the look-up of other handles releases expired ones
 		if err := m.Emit(view.Record{Name: "other"}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,8 @@ func TestLateColumn(t *testing.T) {
 	}
 }
 
-// TestRemembered is what the hook and Apply make, once they made it twice.
+// TestRemembered: Remembered returns the results of the hook and Apply after
+// they ran twice.
 func TestRemembered(t *testing.T) {
 	g := newCache()
 	defer g.Close()
@@ -126,8 +127,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestRollbackOfKnownDrop: what is undone of one row is undone, whether the
-// operation that dropped it was known or not.
+// TestRollbackOfKnownDrop: Rollback undoes a drop of a row, whether or not the
+// operation that dropped it was cached.
 func TestRollbackOfKnownDrop(t *testing.T) {
 	g := newCache()
 	defer g.Close()

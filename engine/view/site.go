@@ -12,11 +12,11 @@ type siteKey struct {
 	name string
 }
 
-// mapSite is what one MapLabel call site has learned: answers by distinct value,
-// and, on top, the handle by series, so that steady state asks no map.
+// mapSite is the cache of one MapLabel call site: results by distinct value,
+// and handles by series, so that no map look-up is needed in the steady state.
 type mapSite struct {
 	use
-	op   uint64 // 0 for a site that serves one call
+	op   uint64 // 0 for a site that is used for one call only
 	memo batch.Memo[*batch.Series]
 	max  int
 
@@ -35,9 +35,9 @@ func (s *mapSite) value(v string) (to string, ok bool) {
 	return to, ok
 }
 
-// remember keeps an answer and returns the one that is kept: the first of
-// several VMs wins. When there is no room the answers are forgotten, all of
-// them: handles by series stay, so only new series pay for it.
+// remember stores a result and returns the stored one: if there are several
+// VMs, the first one wins. If there is no room, all results are removed. The
+// handles by series stay, so only new series are affected.
 func (s *mapSite) remember(v, to string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +47,8 @@ func (s *mapSite) remember(v, to string) string {
 	if len(s.values) >= s.max {
 		clear(s.values)
 	}
-	// v is a part of a series' labels, and to may be one of a script's text: they
-	// must not keep them alive.
+	// Clone, because v is a substring of a series' labels, and to may be a
+	// substring of a script's text. They must not keep these alive.
 	to = strings.Clone(to)
 	s.values[strings.Clone(v)] = to
 	return to

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// maxRowText is how long a row's text form is in messages, in bytes.
+// maxRowText is the maximum length of a row's text form in messages, in bytes.
 const maxRowText = 300
 
-// Text returns the rows that are left, as edited, in text form.
+// Text returns the rows that are not dropped, as edited, in text form.
 func (m *Metrics) Text() []byte {
 	out := &batch.Metrics{}
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
@@ -18,8 +18,8 @@ func (m *Metrics) Text() []byte {
 	return batch.AppendText(nil, out)
 }
 
-// RowText returns row i as edited in text form, on one line and cut to what
-// fits a message; "" when there is no such row.
+// RowText returns row i as edited in text form, on one line and shortened to
+// fit a message. It returns "" if there is no such row.
 func (m *Metrics) RowText(i int) string {
 	if i < 0 || i >= m.Len() {
 		return ""
@@ -35,8 +35,8 @@ func (m *Metrics) RowText(i int) string {
 	return shorten(line)
 }
 
-// RowText returns row i as edited in text form, cut to what fits a message; ""
-// when there is no such row.
+// RowText returns row i as edited in text form, shortened to fit a message. It
+// returns "" if there is no such row.
 func (m *Logs) RowText(i int) string {
 	if i < 0 || i >= m.Len() {
 		return ""

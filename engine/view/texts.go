@@ -5,22 +5,24 @@ import (
 	"strings"
 )
 
-// Texts hands out the strings that scripts get, by pointers to memory that is
-// never written to again, without an allocation for each. It is for one
-// goroutine; the zero value is ready for use.
+// Texts returns pointers to immutable strings for scripts without an allocation
+// for each string. It is not safe for concurrent use. The zero value is ready
+// to use.
 type Texts struct {
 	seed  maphash.Seed
-	known *[knownTexts]knownText // nil until the first
-	block *strings.Builder       // of copies
-	// Those of copies are by themselves: a script that keeps one keeps its block.
+	known *[knownTexts]knownText // nil until the first call
+	block *strings.Builder       // memory for copies
+	// Copies have their own blocks, because a script that keeps a string keeps its
+	// block alive.
 	copies, others []string
 }
 
-// knownText is a string that came before: the second time it is kept, so that
-// those that never come again, such as ids, cost no more than a look.
+// knownText is a slot for a repeated string. A string is stored when it comes
+// for the second time, so that strings that never repeat, such as IDs, cost
+// only a look-up.
 type knownText struct {
 	hash uint64
-	text *string // nil: it came once
+	text *string // nil: it has come only once
 }
 
 const (
@@ -29,8 +31,8 @@ const (
 	textBlock  = 2048 // bytes
 )
 
-// Short returns a copy of s, which may be a part of something large that is not
-// to be kept alive by it. It is for short strings, many of which come again.
+// Short returns a copy of s, so that s may be a substring of a large string
+// without keeping it alive. Use it for short strings that often repeat.
 func (t *Texts) Short(s string) *string {
 	if t.known == nil {
 		t.seed, t.known = maphash.MakeSeed(), new([knownTexts]knownText)
@@ -50,7 +52,7 @@ func (t *Texts) Short(s string) *string {
 	return put(&t.copies, t.copied(s))
 }
 
-// copied returns a copy of s in a block of such.
+// copied returns a copy of s in the block for copies.
 func (t *Texts) copied(s string) string {
 	if len(s) > textBlock/4 {
 		return strings.Clone(s)
@@ -60,14 +62,15 @@ func (t *Texts) copied(s string) string {
 		t.block.Grow(textBlock)
 	}
 	at := t.block.Len()
-	t.block.WriteString(s) // within its capacity: what it was is not moved
+	t.block.WriteString(s) // within its capacity, so earlier strings do not move
 	return t.block.String()[at:]
 }
 
 // Long returns s itself.
 func (t *Texts) Long(s string) *string { return put(&t.others, s) }
 
-// put returns where s is in a block, which goes on where it is not full.
+// put stores s in a block and returns its address. It starts a new block if the
+// block is full.
 func put(block *[]string, s string) *string {
 	if len(*block) == cap(*block) {
 		*block = make([]string, 0, headBlock)
@@ -76,5 +79,5 @@ func put(block *[]string, s string) *string {
 	return &(*block)[len(*block)-1]
 }
 
-// Forget lets go of what Long was given.
+// Forget releases the strings that were passed to Long.
 func (t *Texts) Forget() { t.others = nil }

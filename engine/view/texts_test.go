@@ -15,12 +15,12 @@ func TestTexts(t *testing.T) {
 		d := uintptr(unsafe.Pointer(at)) - uintptr(unsafe.Pointer(from))
 		return d < uintptr(len(large))
 	}
-	// Short copies, and knows what comes again.
+	// Short copies, and recognises a string that repeats.
 	first, second, third := x.Short(large[:5]), x.Short(large[10:15]), x.Short(large[20:25])
 	if *first != "01234" || *second != "01234" || third != second || inside(first) || inside(second) {
 		t.Errorf("got %q, %q and %q, the last two at %p and %p", *first, *second, *third, second, third)
 	}
-	// Many, of which none comes again, are all as they were, also long after.
+	// Many strings that never repeat stay unchanged, even after a long time.
 	got := map[string]*string{}
 	for i := range 5000 {
 		s := fmt.Sprintf("%0*d", 1+i%700, i)
@@ -34,7 +34,7 @@ func TestTexts(t *testing.T) {
 	if p := x.Short(""); *p != "" {
 		t.Errorf("got %q for nothing", *p)
 	}
-	// Long does not copy, and no copy is beside it.
+	// Long does not copy, and its strings are not in a block of copies.
 	long := x.Long(large[3:4000])
 	if !inside(long) || *long != large[3:4000] {
 		t.Error("a long text is not itself")
@@ -47,7 +47,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestTextsAllocations is what makes strings that never come again cheap.
+// TestTextsAllocations measures that strings that never repeat are cheap.
 func TestTextsAllocations(t *testing.T) {
 	var x Texts
 	var names []string

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// series makes a handle of name, label, value, label, value…
+// series creates a handle with name, label, value, label, value, …
 func series(name string, kv ...string) *batch.Series {
 	var b batch.Builder
 	b.Set(batch.NameLabel, name)
@@ -52,7 +52,7 @@ func text(b *batch.Metrics) (out []string) {
 	return out
 }
 
-// TestHandles: the same series and the same result are the same handle in
+// TestHandles: the same series and the same result have the same handle in
 // every batch and every VM.
 func TestHandles(t *testing.T) {
 	edits := map[string]func(m *view.Metrics) error{
@@ -132,8 +132,8 @@ func equalHandles(a, b []*batch.Series) bool {
 	return true
 }
 
-// TestManyResults: a result that differs from batch to batch has a bounded
-// number of handles that live as long as their source; the others expire.
+// TestManyResults: if the result differs from batch to batch, a bounded number
+// of handles live as long as their source. The rest expire.
 func TestManyResults(t *testing.T) {
 	g := newCache()
 	src := series("up")
@@ -156,7 +156,7 @@ func TestManyResults(t *testing.T) {
 	if len(all) != 50 {
 		t.Errorf("%d handles for 50 results", len(all))
 	}
-	// An hour later only what belongs to the source is alive.
+	// An hour later, only the handles of the source are alive.
 	m.Reset(metrics(src), g, start.Add(time.Hour))
 	if err := errors.Join(m.SetLabel(0, "n", "new")); err != nil {
 		t.Fatal(err)
@@ -209,15 +209,15 @@ func TestSweep(t *testing.T) {
 	if again := run(stays); again.Series[0] != out.Series[1] {
 		t.Error("Sweep changed a live series' handle")
 	}
-	// A batch that was held up brings the series once more: it works, and
-	// nothing of it stays.
+	// A late batch contains the series again. It is processed, and nothing of it
+	// is kept.
 	late := run(gone)
 	if got := text(late); got[0] != `gone{a="1",b="1",job="aa"} 1` {
 		t.Errorf("got %v", got)
 	}
 
-	// IDs come back: a thousand caches of series take the same ones. One
-	// that is given back is the next to be taken.
+	// IDs are freed: a thousand caches of series get the same IDs. A freed ID is
+	// the next to be assigned.
 	ids := map[uint32]bool{}
 	for i := range 1000 {
 		s := series("s", "i", fmt.Sprint(i))
@@ -272,7 +272,7 @@ func TestSeriesHook(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 3, "c": 1}, calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	// Nothing decided, nothing changed.
+	// No decision and no change.
 	in := metrics(c)
 	m.Reset(in, g, start)
 	if err := m.RunSeries(hook); err != nil || m.Apply().Batch != in {
@@ -318,7 +318,7 @@ func TestMapLabel(t *testing.T) {
 	if calls != 3 {
 		t.Errorf("%d calls for 3 values", calls)
 	}
-	// Another label, another memory; no site, none.
+	// Another label has another cache. Without a site, nothing is cached.
 	m.Reset(metrics(ss...), g, start)
 	if err := m.MapLabel("site", "i", fn); err != nil || calls != 33 {
 		t.Errorf("%v, %d calls", err, calls)
@@ -334,7 +334,7 @@ func TestMapLabel(t *testing.T) {
 		t.Errorf("%d calls, want 6", calls)
 	}
 
-	// An error is returned as it is and asked again.
+	// An error is returned unchanged, and fn is called again next time.
 	boom := errors.New("boom")
 	for range 2 {
 		m.Reset(metrics(ss...), g, start)
@@ -349,8 +349,8 @@ func TestMapLabel(t *testing.T) {
 	}
 }
 
-// TestBounds: what a script makes up anew in every batch does not fill the
-// memory, and works as what fits does.
+// TestBounds: new expressions and values in every batch do not fill the memory,
+// and work like cached ones.
 func TestBounds(t *testing.T) {
 	g := view.NewCache(view.Options{MaxMemos: 3, MaxValues: 3})
 	defer g.Close()
@@ -374,7 +374,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	// More values than a site remembers.
+	// More values than a site caches.
 	calls := 0
 	for range 3 {
 		for i := range 9 {
@@ -551,7 +551,7 @@ func TestRecords(t *testing.T) {
 	if m.Epoch() == epoch || m.Len() != 0 || m.Next(0) != -1 {
 		t.Error("the window is open after Done")
 	}
-	// A copy outlives its batch, with all it had.
+	// A copy stays valid after its batch, with all its data.
 	m.Reset(metrics(), g, start)
 	if err := m.Emit(r); err != nil {
 		t.Fatal(err)
@@ -583,7 +583,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("got %v", text(res.Batch))
 	}
 
-	// Only the marked row; what was done before Mark stays.
+	// Only the marked row is rolled back. Earlier changes stay.
 	m.Reset(b, g, start)
 	if err := errors.Join(m.SetName(0, "before"), m.Emit(m.Copy(1))); err != nil {
 		t.Fatal(err)
@@ -603,7 +603,7 @@ func TestCollisions(t *testing.T) {
 	g := newCache()
 	defer g.Close()
 	ss := []*batch.Series{series("m", "id", "1"), series("m", "id", "2"), series("m", "id", "3"), series("n")}
-	for range 2 { // found, then remembered
+	for range 2 { // computed, then cached
 		m := over(metrics(ss...), g)
 		if err := m.DropLabel("id"); err != nil {
 			t.Fatal(err)
@@ -624,7 +624,7 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// TestManyVMs: VMs share a Cache; all see the same handles. Run with -race.
+// TestManyVMs: VMs share a Cache and get the same handles. Run with -race.
 func TestManyVMs(t *testing.T) {
 	g := newCache()
 	var ss []*batch.Series
@@ -673,7 +673,7 @@ func TestManyVMs(t *testing.T) {
 			if !same {
 				t.Error("two VMs have different handles for the same result")
 			}
-			// Series that come and go meanwhile.
+			// Series come and go at the same time.
 			x := series("x", "vm", fmt.Sprint(vm), "round", fmt.Sprint(round))
 			m.Reset(metrics(x), g, start)
 			if err := m.SetLabelAll("a", "b"); err != nil {
@@ -707,7 +707,7 @@ func TestAllocations(t *testing.T) {
 	f := func(name string, want float64, edit func() error) {
 		t.Helper()
 		got := math.Inf(1)
-		for range 5 { // what the runtime allocates meanwhile is not ours
+		for range 5 { // allocations by the runtime do not count
 			got = min(got, testing.AllocsPerRun(20, func() {
 				m.Reset(b, g, now)
 				if err := edit(); err != nil {
@@ -736,7 +736,7 @@ func TestAllocations(t *testing.T) {
 		}
 		return nil
 	})
-	// A batch and a column.
+	// A batch and a column are allocated.
 	f("set_label", 2, func() error { return m.SetLabelAll("region", "eu") })
 	f("map_label", 2, func() error {
 		return m.MapLabel("s", "job", func(v string) (string, bool, error) { return v + "!", false, nil })
@@ -753,8 +753,8 @@ func TestAllocations(t *testing.T) {
 	f("drop", 4, func() error { return m.DropWhere(`labels.job == "api"`) })
 }
 
-// TestSweepForgets: what is in use is remembered over any number of Sweeps,
-// what is not is forgotten by the second.
+// TestSweepForgets: used entries stay cached over any number of Sweeps. Unused
+// entries are removed by the second Sweep.
 func TestSweepForgets(t *testing.T) {
 	g := view.NewCache(view.Options{MaxMemos: 2})
 	defer g.Close()
@@ -780,7 +780,7 @@ func TestSweepForgets(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"often": 1, "rare": 2}, calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	// There is room again for others, after two Sweeps.
+	// After two Sweeps there is room for new entries.
 	for i := range 6 {
 		run(&busy, "often")
 		run(&other, fmt.Sprint(i))
@@ -795,8 +795,8 @@ func TestSweepForgets(t *testing.T) {
 	}
 }
 
-// TestMapLabelEditedMeanwhile: a callback may edit the batch that MapLabel goes
-// over; no row gets the labels of another.
+// TestMapLabelEditedMeanwhile: a callback may edit the batch while MapLabel
+// iterates over it. No row gets the labels of another row.
 func TestMapLabelEditedMeanwhile(t *testing.T) {
 	b := metrics(series("a", "job", "x"), series("b", "job", "y"), series("c", "job", "z"))
 	m := over(b, view.NewCache(view.Options{}))

@@ -11,7 +11,7 @@ import (
 
 const timingRows = 2000
 
-// timingBatch has 2000 rows of as many series with 10 labels.
+// timingBatch has 2000 rows, each of a different series with 10 labels.
 func timingBatch() *batch.Metrics {
 	var ss []*batch.Series
 	for i := range timingRows {
@@ -26,8 +26,8 @@ func timingBatch() *batch.Metrics {
 	return b
 }
 
-// versus runs native and scripted in turn, so that a busy host slows both, and
-// reports nanoseconds a row of each and their ratio.
+// versus runs native and scripted alternately, so that a busy host slows down
+// both, and reports the nanoseconds per row of each and their ratio.
 func versus(b *testing.B, native, scripted func()) {
 	b.Helper()
 	b.ReportAllocs()
@@ -167,8 +167,8 @@ func BenchmarkView(b *testing.B) {
 	_ = sink
 }
 
-// BenchmarkManySeries reads a memo over a million series, in scrape order: what
-// the figures above leave out is the cache.
+// BenchmarkManySeries reads a memo of a million series in scrape order. It
+// includes the cache misses that the other benchmarks do not have.
 func BenchmarkManySeries(b *testing.B) {
 	if testing.Short() {
 		b.Skip("needs a gigabyte")

@@ -8,47 +8,48 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// Window is what the windows on both signals have in common: rows of handles,
-// which of them are dropped, and what is remembered by handle.
+// Window is the common part of the windows on both signals: rows of handles,
+// which rows are dropped, and the cached results by handle.
 type Window struct {
 	cache  *Cache
 	now    time.Time
 	epoch  uint64
-	logs   bool // it is on lines, and labels are all that a handle has
+	logs   bool // the rows are log lines; handles have labels only
 	origin batch.Origin
 	column []*batch.Series // the source's
 
-	// judge evaluates what the label part, which said so, left to tell of row i.
+	// judge evaluates the part of p that depends on row i. said is the verdict of
+	// its label part.
 	judge func(p *predicate, i int, said expr.Verdict) (expr.Verdict, error)
 
 	series edited[*batch.Series]
 
-	// Where in what the cache remembers of this column the rows are; see
-	// shape.
+	// root and shape are the position of the rows in the cached operations of this
+	// column; see shape.
 	root    *root
 	shape   *shape
-	loose   bool       // they are at no shape
-	passing bool       // the running operation met a result that is not remembered
+	loose   bool       // the rows have no shape
+	passing bool       // the running operation had a result that is not cached
 	yes     batch.Rows // scratch
 	open    openRows   // scratch
 
-	room  int64        // bytes of labels that the call may still make
-	spare func() int64 // more of it; nil: there is none
+	room  int64        // bytes of labels that the call may still set or emit
+	spare func() int64 // returns additional room; may be nil
 
-	flags   []flags // scratch, one a row; nil length when no row has any
+	flags   []flags // scratch, one per row; empty if no row has flags
 	dropped int
-	ways    []uint8 // scratch, one a row; nil length when no row is routed
+	ways    []uint8 // scratch, one per row; empty if no row is routed
 	routed  int
 
-	// Label edits of one row, not turned into a handle yet.
+	// Pending label edits of one row.
 	edit    batch.Builder
 	editing int // the row, -1 for none
 
 	sample  expr.Sample
-	scratch batch.Builder // of Emit
+	scratch batch.Builder // scratch of Emit
 
-	// What this VM looked up in gen since its last Sweep, so that steady state
-	// takes no lock.
+	// Look-ups of this VM in the cache since the last Sweep, so that the steady
+	// state needs no lock.
 	sweep   uint64
 	preds   map[string]*predicate
 	numbers map[string]*number
@@ -61,10 +62,10 @@ type flags uint8
 
 const (
 	isDropped  flags = 1 << iota
-	isStripped       // the script made or removed a staleness marker
+	isStripped       // the script added or removed a staleness marker
 )
 
-// reset puts the window over a column and forgets all edits.
+// reset moves the window to a column and discards all edits.
 func (m *Window) reset(gen *Cache, now time.Time, of batch.Origin, column []*batch.Series) {
 	m.releaseRoot()
 	if sweep := gen.sweeps.Load(); m.cache != gen || m.sweep != sweep {
@@ -79,20 +80,20 @@ func (m *Window) reset(gen *Cache, now time.Time, of batch.Origin, column []*bat
 	m.flags, m.dropped = m.flags[:0], 0
 	m.ways, m.routed = m.ways[:0], 0
 	m.editing = -1
-	m.loose = m.logs // batches of lines do not have the column of the one before
+	m.loose = m.logs // each batch of lines has another column
 }
 
-// clear lets go of what the last batch left in scratch memory.
+// clear releases references of the last batch in scratch memory.
 func (m *Window) clear() {
 	m.sample = expr.Sample{}
 	m.edit.Reset(nil)
 }
 
-// Epoch changes with Reset and Done: a record handle that was made under
-// another one is dead.
+// Epoch changes with Reset and Done. A record handle of an earlier epoch is
+// invalid.
 func (m *Window) Epoch() uint64 { return m.epoch }
 
-// Len returns the number of rows, dropped ones among them.
+// Len returns the number of rows, including dropped rows.
 func (m *Window) Len() int { return len(m.series.rows) }
 
 // Left returns the number of rows that are not dropped.
@@ -101,7 +102,8 @@ func (m *Window) Left() int { return len(m.series.rows) - m.dropped }
 // Alive reports whether row i was not dropped.
 func (m *Window) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
 
-// Next returns the first row from i on that was not dropped, -1 for none.
+// Next returns the first row from i on that was not dropped, or -1 if there is
+// none.
 func (m *Window) Next(i int) int {
 	for ; i < len(m.series.rows); i++ {
 		if m.Alive(i) {
@@ -119,7 +121,8 @@ func (m *Window) Series(i int) *batch.Series {
 	return m.series.rows[i]
 }
 
-// Label returns a label of row i, "" when it is missing. The name is no label.
+// Label returns the value of a label of row i, or "" if it is missing. The name
+// does not count as a label.
 func (m *Window) Label(i int, name string) string {
 	if name == batch.NameLabel && !m.logs {
 		return ""
@@ -130,8 +133,9 @@ func (m *Window) Label(i int, name string) string {
 	return m.series.rows[i].Label(name)
 }
 
-// Labels yields the labels of row i in name order, without the metric name.
-// The row may be edited meanwhile; the loop sees it as it was.
+// Labels yields the labels of row i in name order, without the metric name. The
+// row may be edited during the iteration, which still yields the original
+// labels.
 func (m *Window) Labels(i int) iter.Seq2[string, string] {
 	s := m.Series(i)
 	return func(yield func(string, string) bool) {
