@@ -177,7 +177,7 @@ const (
 	messageV2 = "io.prometheus.write.v2.Request"
 )
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(a.ExternalLabels)) {
@@ -201,7 +201,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the endpoint, joined.
 func (e *Endpoint) Validate() error {
 	errs := []error{outbox.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -219,12 +219,12 @@ func (e *Endpoint) Validate() error {
 	return errors.Join(errs...)
 }
 
-// reservedHeaders are Prometheus's, except those that are about proxies and
-// connections, which http.Transport guards, and those that Alloy lets a user
-// set: Authorization and User-Agent.
+// reservedHeaders are the headers that Prometheus reserves, without those that
+// concern proxies and connections, which http.Transport protects, and without
+// Authorization and User-Agent, which Alloy allows users to set.
 var reservedHeaders = []string{"X-Prometheus-Remote-Write-Version", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256"}
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the block, joined.
 func (q *Queue) Validate() error {
 	var errs []error
 	positive := func(name string, ok bool) {
@@ -247,7 +247,7 @@ func (q *Queue) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the block, joined.
 func (m *Metadata) Validate() error {
 	if m.SendInterval <= 0 || m.MaxSamplesPerSend <= 0 {
 		return errors.New("send_interval and max_samples_per_send must be greater than 0")
@@ -255,7 +255,7 @@ func (m *Metadata) Validate() error {
 	return nil
 }
 
-// Warnings names the arguments that were written in vain.
+// Warnings names the arguments that have no effect.
 func (w *WAL) Warnings() (ws []string) {
 	if w.TruncateFrequency != nil {
 		ws = append(ws, "truncate_frequency has no effect")
@@ -266,10 +266,10 @@ func (w *WAL) Warnings() (ws []string) {
 	return ws
 }
 
-// defaultShards carry far more than a host sends.
+// defaultShards is sufficient for far more samples than a host sends.
 const defaultShards = 8
 
-// shards returns how many shards a new journal gets.
+// shards returns the number of shards of a new journal.
 func (q *Queue) shards() int {
 	return min(max(q.MaxShards, q.MinShards), journal.MaxShards)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// SigV4 signs requests for AWS. What is not set comes from AWS's default
-// chain: its environment variables, files and metadata service.
+// SigV4 signs requests for AWS. Arguments that are not set are taken from AWS's
+// default chain: its environment variables, files and metadata service.
 type SigV4 struct {
 	// Region, such as "eu-west-1".
 	Region string `alloy:"region,attr,optional"`
@@ -31,7 +31,7 @@ type SigV4 struct {
 	RoleARN string `alloy:"role_arn,attr,optional"`
 	// External ID to assume the role with.
 	ExternalID string `alloy:"external_id,attr,optional"`
-	// Whether the role is asked for at a FIPS endpoint.
+	// Whether the role is requested from a FIPS endpoint.
 	UseFIPSSTSEndpoint bool `alloy:"use_fips_sts_endpoint,attr,optional"`
 	// Service to sign for. Default: "aps".
 	ServiceName string `alloy:"service_name,attr,optional"`
@@ -44,7 +44,7 @@ func (s *SigV4) config() *sigv4.SigV4Config {
 	}
 }
 
-// Validate returns what is wrong.
+// Validate returns all errors in the block.
 func (s *SigV4) Validate() error {
 	if (s.AccessKey == "") != (s.SecretKey == "") {
 		return errors.New("access_key and secret_key must be set together")
@@ -52,11 +52,12 @@ func (s *SigV4) Validate() error {
 	return s.config().Validate()
 }
 
-// AzureAD gets tokens from Microsoft Entra ID. Exactly one block says as whom.
+// AzureAD gets tokens from Microsoft Entra ID. Exactly one nested block defines
+// the identity.
 type AzureAD struct {
 	// Cloud: "AzurePublic", "AzureGovernment" or "AzureChina".
 	Cloud string `alloy:"cloud,attr,optional"`
-	// Scope to ask for. Default: the cloud's for Azure Monitor.
+	// Scope of the tokens. Default: the scope of the cloud for Azure Monitor.
 	Scope string `alloy:"scope,attr,optional"`
 	// A managed identity of this machine.
 	ManagedIdentity *ManagedIdentity `alloy:"managed_identity,block,optional"`
@@ -71,24 +72,25 @@ type AzureAD struct {
 	SDK *AzureSDK `alloy:"sdk,block,optional"`
 }
 
-// ManagedIdentity is one of this machine.
+// ManagedIdentity is a managed identity of this machine.
 type ManagedIdentity struct {
 	// Its client ID. Default: the machine's own identity.
 	ClientID string `alloy:"client_id,attr,optional"`
 }
 
-// WorkloadIdentity is one of this pod.
+// WorkloadIdentity is a workload identity of this pod.
 type WorkloadIdentity struct {
 	// Its client ID.
 	ClientID string `alloy:"client_id,attr"`
 	// Its tenant ID.
 	TenantID string `alloy:"tenant_id,attr"`
-	// File with the pod's token. Default: what AZURE_FEDERATED_TOKEN_FILE says,
-	// or /var/run/secrets/azure/tokens/azure-identity-token.
+	// File with the token of the pod. Default: the value of
+	// AZURE_FEDERATED_TOKEN_FILE, or
+	// /var/run/secrets/azure/tokens/azure-identity-token.
 	TokenFilePath string `alloy:"token_file_path,attr,optional"`
 }
 
-// AzureOAuth is an application with a secret.
+// AzureOAuth is an application that authenticates with a secret.
 type AzureOAuth struct {
 	// Its client ID.
 	ClientID string `alloy:"client_id,attr"`
@@ -98,7 +100,7 @@ type AzureOAuth struct {
 	TenantID string `alloy:"tenant_id,attr"`
 }
 
-// AzureCertificate is an application with a certificate.
+// AzureCertificate is an application that authenticates with a certificate.
 type AzureCertificate struct {
 	// Its client ID.
 	ClientID string `alloy:"client_id,attr"`
@@ -106,15 +108,15 @@ type AzureCertificate struct {
 	TenantID string `alloy:"tenant_id,attr"`
 	// File with the certificate, PEM or PFX.
 	CertificatePath string `alloy:"certificate_path,attr"`
-	// File with the key, PEM, if it is not with the certificate.
+	// File with the key, PEM, if the certificate file does not contain it.
 	CertificateKeyPath string `alloy:"certificate_key_path,attr,optional"`
-	// Password of the certificate's file.
+	// Password of the certificate file.
 	CertificatePassword component.Secret `alloy:"certificate_password,attr,optional"`
 	// Whether the chain is sent, for authentication by subject name and issuer.
 	SendCertificateChain bool `alloy:"send_certificate_chain,attr,optional"`
 }
 
-// AzureSDK is whatever Azure's SDK finds.
+// AzureSDK uses the credentials that Azure's SDK finds.
 type AzureSDK struct {
 	// Tenant ID.
 	TenantID string `alloy:"tenant_id,attr,optional"`
@@ -148,7 +150,7 @@ func (a *AzureAD) config() *azuread.AzureADConfig {
 
 var azureTenant = regexp.MustCompile(`^[0-9a-zA-Z.-]+$`)
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the block, joined.
 func (a *AzureAD) Validate() error {
 	var errs []error
 	if !slices.Contains([]string{azuread.AzurePublic, azuread.AzureGovernment, azuread.AzureChina}, a.Cloud) {
@@ -201,8 +203,8 @@ func (a *AzureAD) tenants() map[string]string {
 
 // GoogleIAM gets tokens from Google.
 type GoogleIAM struct {
-	// File with a service account's key. Default: what Google's default chain
-	// finds.
+	// File with the key of a service account. Default: the credentials that
+	// Google's default chain finds.
 	CredentialsFile string `alloy:"credentials_file,attr,optional"`
 }
 
@@ -210,7 +212,7 @@ func (g *GoogleIAM) config() *googleiam.Config {
 	return &googleiam.Config{CredentialsFile: g.CredentialsFile}
 }
 
-// auths names the endpoint's authentication methods.
+// auths returns the names of the authentication methods of the endpoint.
 func (e *Endpoint) auths() []string {
 	c := &e.Client
 	var set []string
@@ -229,8 +231,8 @@ func (e *Endpoint) auths() []string {
 	return set
 }
 
-// files are those that cloud authentication reads once, when it is made.
-// Everything else is read again by the client itself.
+// files returns the files that cloud authentication reads only once, when it is
+// created. The client itself reads all other files again when they change.
 func (e *Endpoint) files() (paths []string) {
 	if e.GoogleIAM != nil {
 		paths = append(paths, e.GoogleIAM.CredentialsFile)

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/sigv4"
 )
 
-// authenticated returns next behind the endpoint's cloud authentication.
+// authenticated wraps next with the cloud authentication of the endpoint.
 func (e *Endpoint) authenticated(next http.RoundTripper) http.RoundTripper {
 	var newTransport func(ctx context.Context) (http.RoundTripper, error)
 	switch {
@@ -26,7 +26,7 @@ func (e *Endpoint) authenticated(next http.RoundTripper) http.RoundTripper {
 	case e.AzureAD != nil:
 		newTransport = func(context.Context) (http.RoundTripper, error) {
 			c := e.AzureAD.config()
-			if err := c.Validate(); err != nil { // it also fills in defaults
+			if err := c.Validate(); err != nil { // also sets defaults
 				return nil, err
 			}
 			return azuread.NewAzureADRoundTripper(c, next)
@@ -41,9 +41,9 @@ func (e *Endpoint) authenticated(next http.RoundTripper) http.RoundTripper {
 	return &lateTransport{method: strings.Join(e.auths(), ""), next: next, make: newTransport}
 }
 
-// lateTransport makes its transport at the first request: to make one may ask
-// the network for credentials, and that they are missing now is no reason to
-// refuse a config. Samples wait in the journal meanwhile.
+// lateTransport creates its transport with the first request. Creating it may
+// request credentials over the network, and a configuration is valid even if they
+// are not available yet. In the meantime, samples wait in the journal.
 type lateTransport struct {
 	method string
 	next   http.RoundTripper
@@ -53,8 +53,8 @@ type lateTransport struct {
 	made http.RoundTripper
 }
 
-// RoundTrip makes a request. That credentials cannot be had is an error like
-// that of a network.
+// RoundTrip sends a request. If no credentials are available, it returns an error
+// like a network error.
 func (l *lateTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	if l.made == nil {
@@ -70,15 +70,15 @@ func (l *lateTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return made.RoundTrip(req)
 }
 
-// CloseIdleConnections closes those of the transport below.
+// CloseIdleConnections closes the idle connections of the underlying transport.
 func (l *lateTransport) CloseIdleConnections() {
 	if c, ok := l.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// dialAny connects to one of the addresses that a name has, another one each
-// time, so that connections spread over all of them.
+// dialAny connects to one of the addresses of a host name, chosen at random, so
+// that connections are spread over all of them.
 func dialAny(ctx context.Context, network, addr string) (net.Conn, error) {
 	var d net.Dialer
 	host, port, err := net.SplitHostPort(addr)
@@ -87,7 +87,7 @@ func dialAny(ctx context.Context, network, addr string) (net.Conn, error) {
 	}
 	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(addrs) == 0 {
-		return d.DialContext(ctx, network, addr) // its error says more
+		return d.DialContext(ctx, network, addr) // returns a more specific error
 	}
 	var errs []error
 	for _, i := range rand.Perm(len(addrs)) {

@@ -26,7 +26,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// sink takes everything and keeps the requests, with their bodies.
+// sink accepts and records all requests with their bodies.
 type sink struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -51,7 +51,8 @@ func newSink(t *testing.T) *sink {
 	return s
 }
 
-// one sends a batch by an endpoint with those arguments and returns what came.
+// one sends a batch to an endpoint with these arguments and returns the request
+// that arrives.
 func (s *sink) one(t *testing.T, args string) (*http.Request, []byte, *node) {
 	t.Helper()
 	n := startNew(t, endpoint(s.URL+"/api/v1/write?x=b&x=a&empty", args))
@@ -71,10 +72,11 @@ func (s *sink) wait(t *testing.T, n *node) {
 	}
 }
 
-// signature is AWS's signature of a request, computed anew as its documentation
-// says.
+// signature returns the AWS signature of a request, computed independently from
+// the documentation.
 //
-// Format: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+// Format:
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 func signature(r *http.Request, body []byte, secret, region, service string) string {
 	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
 	signed, _, _ := strings.Cut(rest, ",")
@@ -161,7 +163,7 @@ func TestSigV4(t *testing.T) {
 	f("sigv4 { }", "AKIA4", "env", "sa-east-1", "aps", "")
 }
 
-// TestCredentialsThatComeLater: without credentials samples wait, and the node
+// TestCredentialsThatComeLater: without credentials, samples wait, and the health
 // says what is missing.
 func TestCredentialsThatComeLater(t *testing.T) {
 	for _, v := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
@@ -208,11 +210,11 @@ func TestOAuth2(t *testing.T) {
 	diff(t, "Bearer tok", r.Header.Get("Authorization"))
 }
 
-// TestAzureAD asks an identity service such as App Service has. Those of Entra
-// ID itself are behind names that no test can stand in for.
+// TestAzureAD requests tokens from an identity service like that of App Service.
+// Entra ID itself has fixed host names that a test cannot replace.
 func TestAzureAD(t *testing.T) {
 	for _, v := range []string{"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "MSI_ENDPOINT", "IMDS_ENDPOINT", "IDENTITY_SERVER_THUMBPRINT"} {
-		t.Setenv(v, "") // so that it is restored
+		t.Setenv(v, "") // restores the variable after the test
 		os.Unsetenv(v)
 	}
 	identity := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -275,7 +277,7 @@ func TestGoogleIAM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key.json")
 	s := newSink(t)
 	args := fmt.Sprintf("google_iam {\n credentials_file = %q\n }", path)
-	// The file comes later; the engine says so by Update.
+	// The file is created later; the engine then calls Update.
 	home := componenttest.New(t, "prometheus.remote_write.test")
 	n := start(t, home, clock.System{}, endpoint(s.URL, args))
 	diff(t, []string{path}, n.c.Sourced())
@@ -292,8 +294,8 @@ func TestGoogleIAM(t *testing.T) {
 	}
 }
 
-// TestRoundRobinDNS: localhost has one address or two; a name without any is an
-// error like any other.
+// TestRoundRobinDNS: localhost has one or two addresses; a name without addresses
+// is an ordinary error.
 func TestRoundRobinDNS(t *testing.T) {
 	s := newSink(t)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// What is in the journal waits; it is out once the endpoint has it, and counts as
-// waiting, not as in, after a restart.
+// TestBacklog: samples in the journal count as waiting, and as out when the
+// endpoint has accepted them. After a restart, they count as waiting, but not as
+// in.
 func TestBacklog(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
@@ -32,7 +33,7 @@ func TestBacklog(t *testing.T) {
 
 	home.Registry = prometheus.NewRegistry()
 	n = start(t, home, clock.System{}, text)
-	home.Wait(t, func() bool { return n.c.Backlog().Samples == 30 }) // once the journal is open
+	home.Wait(t, func() bool { return n.c.Backlog().Samples == 30 }) // wait until the journal is open
 	srv.heal()
 	n.accept(t, gauges(1, 5, t0+1000))
 	home.Wait(t, func() bool { return n.c.Backlog().Samples == 0 })

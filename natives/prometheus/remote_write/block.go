@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// message is a form that requests have. Its number is the journal's kind of the
-// blocks that are such a request, compressed with snappy.
+// message is the format of requests. Its number is also the kind of the journal
+// blocks that contain such a request, compressed with snappy.
 type message uint8
 
 const (
@@ -20,25 +20,26 @@ const (
 	v2 message = 2 // io.prometheus.write.v2.Request
 )
 
-// withHeader is added to the kind of blocks that are sent with a header of
-// their own. Name and value stand before the request, a uvarint with its length
-// before each: what a block was made for does not change with the config.
+// withHeader is added to the kind of blocks that are sent with their own header.
+// The header name and value precede the request, each with its length as a
+// uvarint. They are stored so that a block is sent as intended even if the
+// configuration changes.
 const withHeader = 0x80
 
-// block is a journal block in the making.
+// block is a journal block that is being filled.
 type block struct {
 	s       *settings
 	message message
 
 	samples int
 	first   int64  // lowest timestamp
-	buf     []byte // TimeSeries, one after the other, not compressed
+	buf     []byte // TimeSeries messages, not compressed
 	scratch []byte
 	table   *tableV2
 }
 
-// buffers are what an open block and its compression need; between blocks a
-// shard holds none.
+// buffers is the pool of buffers for open blocks and their compression. Between
+// blocks, a shard retains no buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxPooledBuffer = 4 << 20
@@ -51,7 +52,7 @@ func putBuffer(b []byte) {
 	}
 }
 
-// add appends a row. After an error the block is as before.
+// add appends a row. If it returns an error, the block is unchanged.
 func (b *block) add(r *row) (err error) {
 	if b.buf == nil {
 		b.buf = getBuffer()
@@ -76,11 +77,11 @@ func (b *block) add(r *row) (err error) {
 	return nil
 }
 
-// maxBlock is how large a request is, before compression, when no more rows are
-// added to it, however few they are. Receivers refuse more than some MiB.
+// maxBlock is the size of a request, before compression, from which no more rows
+// are added to it. Receivers refuse requests of more than a few MiB.
 const maxBlock = 8 << 20
 
-// full reports whether the block is as large as a request may be.
+// full reports whether the block has the maximum size of a request.
 func (b *block) full() bool {
 	n := len(b.buf)
 	if b.table != nil {
@@ -89,13 +90,14 @@ func (b *block) full() bool {
 	return b.samples >= b.s.maxSamples || n >= maxBlock
 }
 
-// close returns the block as the journal takes it, to be sent with a value of
-// header_from_label unless that is empty, and makes b ready for the next one.
-// Give the payload back by putBuffer.
+// close returns the block for the journal and makes b ready for the next one.
+// value is the value of header_from_label; if it is empty, the block has no
+// header. Return the payload with putBuffer.
 func (b *block) close(shard int, value string) journal.Block {
 	raw := b.buf
 	if b.table != nil {
-		// Receivers may decode in one go: the symbols come first.
+		// The symbols come first, because receivers may decode a request in a
+		// single pass.
 		raw = append(append(getBuffer(), b.table.encoded...), b.buf...)
 		defer func() { putBuffer(raw) }()
 		b.table.free()
@@ -112,7 +114,7 @@ func (b *block) close(shard int, value string) journal.Block {
 	return out
 }
 
-// free gives back the memory of a block that is closed or empty.
+// free releases the memory of a block that is closed or empty.
 func (b *block) free() {
 	putBuffer(b.buf)
 	b.buf = nil
@@ -122,8 +124,8 @@ func (b *block) free() {
 	}
 }
 
-// compress appends raw, compressed, to dst. The library's snappy.Encode
-// compresses 3 % better in three times the time.
+// compress appends the compressed raw to dst. The library's snappy.Encode
+// compresses 3 % better, but takes three times as long.
 func compress(dst, raw []byte) []byte {
 	buf := getBuffer()
 	if n := s2.MaxEncodedLen(len(raw)); cap(buf) < n {
@@ -139,17 +141,18 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// envelope is what a journal block says: a request, and how it is to be sent.
+// envelope is the content of a journal block: a request and how to send it.
 type envelope struct {
 	message       message
-	header, value string // a header of its own, if header is not ""
+	header, value string // the header of the block, if header is not ""
 	body          []byte // the request, compressed
 }
 
-// errUnknownKind is what openBlock returns for a block of another weir.
+// errUnknownKind is the error of openBlock for a block of another version of
+// weir.
 var errUnknownKind = errors.New("block of an unknown kind")
 
-// openBlock reads a journal block. body aliases its payload.
+// openBlock decodes a journal block. body aliases its payload.
 func openBlock(b journal.Block) (e envelope, err error) {
 	e = envelope{message: message(b.Kind &^ withHeader), body: b.Payload}
 	if e.message != v1 && e.message != v2 {

@@ -8,23 +8,23 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// BlockStats counts what is in blocks of journals that prometheus.remote_write
-// wrote. The zero value is ready.
+// BlockStats counts the content of journal blocks that prometheus.remote_write
+// wrote. The zero value is ready to use.
 type BlockStats struct {
 	samples  int
 	messages map[string]int
 	values   map[string]bool
-	series   map[uint64]struct{} // by the hash of their labels, of which a header may be one
+	series   map[uint64]struct{} // by the hash of their labels and of their header, if they have one
 }
 
-// Has reports whether the kind of a block is one of this package. Other
-// components may use the same number.
+// Has reports whether a block has one of the kinds of this package. Other
+// components may use the same numbers.
 func (*BlockStats) Has(b journal.Block) bool {
 	_, err := openBlock(b)
 	return !errors.Is(err, errUnknownKind)
 }
 
-// Add counts a block. An error means that the block is damaged.
+// Add counts a block. It returns an error if the block is damaged.
 func (s *BlockStats) Add(b journal.Block) error {
 	env, err := openBlock(b)
 	if err != nil {
@@ -55,15 +55,15 @@ func (s *BlockStats) Add(b journal.Block) error {
 	return nil
 }
 
-// Samples returns how many samples there are.
+// Samples returns the number of samples.
 func (s *BlockStats) Samples() int { return s.samples }
 
-// Series returns how many different series there are.
+// Series returns the number of different series.
 func (s *BlockStats) Series() int { return len(s.series) }
 
-// Messages returns how many blocks there are of each message, by its name in
-// the config.
+// Messages returns the number of blocks by message. The keys are the names in the
+// configuration.
 func (s *BlockStats) Messages() map[string]int { return s.messages }
 
-// Values returns how many values of header_from_label there are.
+// Values returns the number of values of header_from_label.
 func (s *BlockStats) Values() int { return len(s.values) }

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// long is a back-off that no timer but a retry's has.
+// long is a back-off that only the timers of retries have.
 const long = 10 * time.Minute
 
-// naps is a clock that tells of the timers of retries: how long they are, and to
-// what they are cut short.
+// naps is a clock that reports the timers of retries: their durations, and the
+// durations to which they are shortened.
 type naps struct {
 	*clocktest.Fake
 	begun, cut chan time.Duration
@@ -40,9 +40,9 @@ func (t nap) Reset(d time.Duration) bool {
 	return was
 }
 
-// TestComeback: the first request that an endpoint takes after it did not wakes
-// up the shards that wait for it, but not who was asked to wait, and not again at
-// once who then failed again.
+// TestComeback: the first request that an endpoint accepts after an outage wakes
+// the shards that wait to retry. It does not wake a shard that the endpoint asked
+// to wait, and it does not wake a shard a second time if that shard failed again.
 func TestComeback(t *testing.T) {
 	const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // shards
 	srv := newServer(t)
@@ -51,9 +51,9 @@ func TestComeback(t *testing.T) {
 		case 1:
 			w.Header().Set("Retry-After", "600")
 			w.WriteHeader(429)
-		case 2, 3: // those that wait
+		case 2, 3: // the waiting shards
 			w.WriteHeader(503)
-		case 5, 6: // when they were woken up
+		case 5, 6: // when they were woken
 			w.WriteHeader(500)
 		default:
 			return false
@@ -97,10 +97,10 @@ func TestComeback(t *testing.T) {
 	}
 
 	send(free, t0+1)
-	send(free, t0+2) // which is sent when all know of the one before
+	send(free, t0+2) // sent after all shards know about the previous one
 	requests := func(n int) { t.Helper(); srv.wait(t, func() bool { return len(srv.received()) == n }) }
 	requests(8)
-	c.Advance(2 * long) // all that waits
+	c.Advance(2 * long) // everything that waits
 	requests(11)
 	srv.wait(t, func() bool { return srv.count(t) == 18 })
 	if len(c.cut) > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// TestFullDisk fills a real file system: batches are refused, not lost, and
-// accepted again by themselves once there is space.
+// TestFullDisk fills a real file system: batches are refused but not lost. They
+// are accepted again when there is space.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 		err := gate.ConsumeMetrics(t.Context(), b)
 		switch {
 		case err == nil:
-			accepted = append(accepted, b) // the last page had room
+			accepted = append(accepted, b) // the last page had space
 		case errors.Is(err, syscall.ENOSPC):
 			refused = append(refused, b)
 		default:
@@ -62,7 +62,8 @@ func TestFullDisk(t *testing.T) {
 	if len(refused) < 15 {
 		t.Fatalf("only %d of 20 batches were refused by a full disk", len(refused))
 	}
-	// The health tells why, and where; what was refused has not come in.
+	// The health shows the reason and the path; refused batches do not count as
+	// received.
 	home.Wait(t, func() bool {
 		h := n.Health()
 		return h.State == component.Unhealthy && strings.Contains(h.Message, "no space left on device") && strings.Contains(h.Message, dir+"/journal/")

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// The messages of remote write 1.0, as far as they are written here. Labels
-// come encoded from the series, and a sample is a fixed form, so that a sample
-// costs a copy; the rare parts are left to prompb.
+// The encoder for the messages of remote write 1.0. The labels of a series are
+// already encoded, and a sample has a fixed format, so encoding a sample is a
+// copy. Rare parts are encoded by prompb.
 //
 //	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
 //	TimeSeries   { repeated Label labels = 1; repeated Sample samples = 2;
@@ -20,7 +20,7 @@ import (
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
 
-// appendV1 appends a row to a WriteRequest. scratch is memory to work in.
+// appendV1 appends a row to a WriteRequest. scratch is working memory.
 func appendV1(dst, scratch []byte, r *row) (_, _ []byte, err error) {
 	if r.h == nil && len(r.exemplars) == 0 {
 		return appendSample(dst, r), scratch, nil
@@ -55,8 +55,8 @@ func appendUvarint(dst []byte, v uint64) []byte {
 
 func uvarintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// appendSeries appends a TimeSeries with what is rare: a histogram in place of
-// the sample, and exemplars.
+// appendSeries appends a TimeSeries with rare parts: a histogram instead of the
+// sample, and exemplars.
 func appendSeries(dst, scratch []byte, r *row) (_, _ []byte, err error) {
 	body := r.appendWire(scratch[:0])
 	if r.h == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// text prints rows with everything that is sent of them.
+// text formats rows with everything that is sent for them.
 func text(rows []row) (out []string) {
 	for _, r := range rows {
 		s := fmt.Sprintf("%s %d %#x st@%d", r.series, r.t, math.Float64bits(r.v), r.start)
@@ -35,7 +35,7 @@ func text(rows []row) (out []string) {
 	return out
 }
 
-// withoutV2 is what 1.0 has of text.
+// withoutV2 returns the part of text that 1.0 supports.
 func withoutV2(rows []row) []string {
 	rows = slices.Clone(rows)
 	for i := range rows {
@@ -45,7 +45,7 @@ func withoutV2(rows []row) []string {
 	return text(rows)
 }
 
-// randomRows returns rows with labels that others have too, or many, or long.
+// randomRows returns rows with labels that are shared, numerous or long.
 func randomRows(rng *rand.Rand, n int) (rows []row) {
 	word := func() string {
 		switch rng.IntN(5) {
@@ -90,9 +90,9 @@ func randomRows(rng *rand.Rand, n int) (rows []row) {
 	return rows
 }
 
-// TestRandomBlocks: what is encoded is read back the same, over many blocks of
-// one endpoint, of which each has its own symbols. Made anew as the other
-// message and back, only what 1.0 has no place for is gone.
+// TestRandomBlocks: blocks are decoded to the rows that were encoded, for many
+// blocks of one endpoint with their own symbols. After a conversion to the other
+// message and back, only the parts that 1.0 does not support are missing.
 func TestRandomBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	gr := benchGroup(v2, nil)
@@ -109,7 +109,7 @@ func TestRandomBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := text(rows)
-		for i := range want { // metadata that says nothing is not sent
+		for i := range want { // empty metadata is not sent
 			want[i] = strings.ReplaceAll(want[i], `  "" ""`, "")
 		}
 		if d := cmp.Diff(want, text(got)); d != "" {
@@ -155,7 +155,7 @@ func release(rows ...[]row) {
 	}
 }
 
-// checkSymbols fails when a symbol is not used, or the first is not empty.
+// checkSymbols fails if a symbol is unused or the first symbol is not empty.
 func checkSymbols(t *testing.T, body []byte) {
 	t.Helper()
 	raw, err := snappy.Decode(nil, body)
@@ -183,7 +183,7 @@ func checkSymbols(t *testing.T, body []byte) {
 	}
 }
 
-// TestManySymbols has symbols whose numbers take three bytes.
+// TestManySymbols uses symbols whose numbers take three bytes.
 func TestManySymbols(t *testing.T) {
 	gr := benchGroup(v2, nil)
 	var rows []row
@@ -206,8 +206,8 @@ func TestManySymbols(t *testing.T) {
 	}
 }
 
-// TestSymbolsOfSeriesThatWent: the table of an endpoint does not grow with the
-// series that ever were.
+// TestSymbolsOfSeriesThatWent: the symbol table of an endpoint does not retain
+// the series that no longer exist.
 func TestSymbolsOfSeriesThatWent(t *testing.T) {
 	gr := benchGroup(v2, nil)
 	s := gr.s
@@ -244,8 +244,8 @@ func TestSymbolsOfSeriesThatWent(t *testing.T) {
 	}
 }
 
-// FuzzRead gives blocks that are none to what reads them: no panic, and what is
-// read can be written again.
+// FuzzRead passes invalid blocks to the decoders. They must not panic, and
+// decoded rows can be encoded again.
 func FuzzRead(f *testing.F) {
 	for _, m := range []message{v1, v2} {
 		gr := benchGroup(m, nil)
@@ -301,7 +301,7 @@ func TestEnvelope(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	for n := range 20 { // cut off within header and value
+	for n := range 20 { // truncated within header and value
 		short := b
 		short.Payload = b.Payload[:n]
 		if _, err := openBlock(short); err == nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// The messages of remote write 2.0, as far as they are written here. A string
-// is in a request once, and is a number everywhere else: its place in symbols,
-// of which the first is "".
+// The encoder for the messages of remote write 2.0. A request contains each
+// string once, in symbols, and refers to it by its index. The first symbol is "".
 //
 //	Request    { repeated string symbols = 4; repeated TimeSeries timeseries = 5 }
 //	TimeSeries { repeated uint32 labels_refs = 1; repeated Sample samples = 2;
@@ -25,35 +24,35 @@ import (
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 
-// symbols gives every string, and every label, that series are made of a number,
-// for as long as the endpoint works with it. A series' labels are looked up
-// once; to encode one costs a slot of a table, where hashing the strings of each
-// sample would cost more than all the rest.
+// symbols assigns a number to every string and every label of the series of an
+// endpoint. The labels of a series are looked up once; encoding a label then
+// costs one table lookup. Hashing the strings of each sample would cost more than
+// the rest of the encoding.
 type symbols struct {
-	memo batch.Memo[[]uint32] // numbers of labels
+	memo batch.Memo[[]uint32] // the label numbers of each series
 
 	mu      sync.Mutex
 	ids     map[string]uint32
 	numbers map[label]uint32
 	known
-	settled int // how many strings there were once the series were known
+	settled int // number of strings when the current series were known
 }
 
-// known is strings and labels by their numbers. What is below their lengths is
-// never written again.
+// known contains strings and labels by their numbers. Existing elements are never
+// written again.
 type known struct {
 	strings []string
 	labels  []label
 }
 
-// label is a name and a value, by the numbers of their strings.
+// label is a name and a value, as numbers of strings.
 type label struct{ name, value uint32 }
 
 func newSymbols() *symbols {
 	return &symbols{ids: map[string]uint32{}, numbers: map[label]uint32{}}
 }
 
-// labelSymbols returns the numbers of the labels that are sent of a row.
+// labelSymbols returns the numbers of the labels that are sent for a row.
 func (y *symbols) labelSymbols(r *row) []uint32 {
 	if ns, ok := y.memo.Get(r.series); ok {
 		return ns
@@ -74,12 +73,12 @@ func (y *symbols) labelSymbols(r *row) []uint32 {
 	return y.memo.Put(r.series, ns)
 }
 
-// id is called with mu held.
+// id returns the number of a string. The caller holds mu.
 func (y *symbols) id(s string) uint32 {
 	id, ok := y.ids[s]
 	if !ok {
 		id = uint32(len(y.strings))
-		s = strings.Clone(s) // it is a part of a series' labels, which would all stay
+		s = strings.Clone(s) // s is part of the labels of a series, which would all be retained
 		y.ids[s] = id
 		y.strings = append(y.strings, s)
 	}
@@ -105,8 +104,8 @@ func (y *symbols) all() known {
 	return y.known
 }
 
-// outgrown reports whether most of the strings are of series that went. It is
-// asked every minute.
+// outgrown reports whether most of the strings belong to series that no longer
+// exist. It is called every minute.
 func (y *symbols) outgrown() bool {
 	y.memo.Sweep(nil)
 	y.mu.Lock()
@@ -117,27 +116,28 @@ func (y *symbols) outgrown() bool {
 	return len(y.strings) > 2*y.settled+10_000
 }
 
-// tableV2 is the symbols of one block in the making.
+// tableV2 contains the symbols of one open block.
 type tableV2 struct {
 	y       *symbols
-	known          // of y, as far as it was needed
-	epoch   uint32 // of the block; slots of others are empty
+	known          // a copy of those of y, as far as needed
+	epoch   uint32 // of the block; slots with another epoch are empty
 	slots   []slot // by the number of the string
 	pairs   []pair // by the number of the label
 	n       uint32 // symbols in the block
-	encoded []byte // they, as fields of Request
+	encoded []byte // the symbols, encoded as fields of Request
 
-	local map[string]uint32 // strings of exemplars, which do not come again
+	local map[string]uint32 // strings of exemplars, which do not repeat
 
-	meta     *batch.Metadata // whose encoding is in metaForm
+	meta     *batch.Metadata // the metadata that metaForm encodes
 	metaForm []byte
 }
 
-// slot is the place of a string in the block.
+// slot is the index of a string in the block.
 type slot struct{ epoch, ref uint32 }
 
-// pair is the places of a label's name and value, as labels_refs has them. A
-// block has less than 2^28 symbols, so they are eight bytes at most.
+// pair is the encoded references to the name and value of a label, as in
+// labels_refs. A block has fewer than 2^28 symbols, so they take at most eight
+// bytes.
 type pair struct {
 	refs  uint64 // n bytes, little endian
 	epoch uint32
@@ -161,7 +161,7 @@ func newTable(y *symbols) *tableV2 {
 	return t
 }
 
-// maxPooledSlots bounds what a table keeps between blocks: 24 MiB.
+// maxPooledSlots limits the memory that a table retains between blocks to 24 MiB.
 const maxPooledSlots = 1 << 20
 
 func (t *tableV2) free() {
@@ -185,7 +185,7 @@ func (t *tableV2) put(s string) uint32 {
 	return t.n - 1
 }
 
-// ref returns the place in the block of the string with number id.
+// ref returns the index in the block of the string with number id.
 func (t *tableV2) ref(id uint32) uint32 {
 	if int(id) < len(t.slots) && t.slots[id].epoch == t.epoch {
 		return t.slots[id].ref
@@ -204,7 +204,7 @@ func (t *tableV2) ref(id uint32) uint32 {
 	return ref
 }
 
-// pair returns the places of a label that the block does not have yet.
+// pair returns the references to a label that the block does not contain yet.
 func (t *tableV2) pair(number uint32) pair {
 	if int(number) >= len(t.labels) {
 		t.known = t.y.all()
@@ -253,8 +253,8 @@ func (t *tableV2) refLocal(s string) uint32 {
 	return ref
 }
 
-// append appends a row's TimeSeries to dst; withMeta says whether its metadata
-// is sent.
+// append appends the TimeSeries of a row to dst. Its metadata is included if
+// withMeta is true.
 func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
 	numbers := t.y.labelSymbols(r)
 	dst = append(dst, 0x2a, 0, 0x0a, 0)
@@ -290,8 +290,8 @@ func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
 	return setLength(dst, start-2), nil
 }
 
-// appendSampleV2 appends field 2 of a TimeSeries. A zero need not be written,
-// but a negative one is not zero here.
+// appendSampleV2 appends field 2 of a TimeSeries. The value 0 is omitted, but -0
+// is not.
 func appendSampleV2(dst []byte, r *row) []byte {
 	dst = append(dst, 0x12, 0)
 	start := len(dst)
@@ -305,12 +305,12 @@ func appendSampleV2(dst []byte, r *row) []byte {
 		dst = append(dst, 0x18)
 		dst = appendUvarint(dst, uint64(r.start))
 	}
-	dst[start-1] = byte(len(dst) - start) // 31 at most
+	dst[start-1] = byte(len(dst) - start) // at most 31
 	return dst
 }
 
-// appendMeta appends field 5 of a TimeSeries. The series of a family come one
-// after the other, so the last one's is kept.
+// appendMeta appends field 5 of a TimeSeries. The series of a family follow each
+// other, so the last encoding is cached.
 func (t *tableV2) appendMeta(dst []byte, m *batch.Metadata) []byte {
 	if m == nil {
 		return dst
@@ -337,8 +337,8 @@ func (t *tableV2) appendMeta(dst []byte, m *batch.Metadata) []byte {
 	return append(dst, t.metaForm...)
 }
 
-// setLength writes the length of what begins at start, for which one byte was
-// left before it.
+// setLength writes the length of the text that begins at start into the byte that
+// was reserved before it.
 func setLength(dst []byte, start int) []byte {
 	n := len(dst) - start
 	if n < 0x80 {

@@ -28,19 +28,19 @@ type endpoint struct {
 	shards *shards // set before the first batch
 
 	inflight  inflight
-	spreading atomic.Int64 // shards that are spread
-	answers   atomic.Int64 // to requests that were not retried
+	spreading atomic.Int64 // number of shards that are spread
+	answers   atomic.Int64 // number of requests that were not retried
 	failures  atomic.Int64 // requests that were retried
-	took      atomic.Int64 // moving average of how long those took, in ns
+	took      atomic.Int64 // moving average of their duration, in ns
 
 	mu      sync.Mutex
-	state   string    // of the last answer: "", "retry", "partial", "rejected"
-	since   time.Time // when that began
+	state   string    // result of the last request: "", "retry", "partial", "rejected"
+	since   time.Time // when this state began
 	lastErr error
-	logged  map[string]time.Time // states, when they were logged last
+	logged  map[string]time.Time // the time at which each state was last logged
 }
 
-// outboxes is what those of all endpoints have in common.
+// outboxes is the kind of outbox of all endpoints.
 var outboxes = &outbox.Kind{
 	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: outbox.NewMetrics("remote_write", "samples", ""), Signal: batch.SignalMetrics,
 	Reasons: append([]string{
@@ -49,8 +49,8 @@ var outboxes = &outbox.Kind{
 	}, valid.HistogramReasons...),
 }
 
-// consumer stands behind an endpoint's gate. stop is closed when the endpoint stops;
-// this ends calls that wait for room.
+// consumer consumes the batches of an endpoint, after its gate. stop is closed
+// when the endpoint stops; this ends calls that wait for space.
 type consumer struct {
 	e    *endpoint
 	stop <-chan struct{}
@@ -75,8 +75,8 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	return e.shards.add(s, b)
 }
 
-// discard stands behind the gate of an endpoint that was removed: batches that
-// it once refused are not wanted any more.
+// discard replaces the consumer of an endpoint that was removed. It accepts and
+// drops the batches that the endpoint refused before.
 type discard struct{ stats *flow.Stats }
 
 // ConsumeMetrics drops the batch.
@@ -85,8 +85,8 @@ func (d discard) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 	return nil
 }
 
-// Run sends until ctx ends. It returns once everything accepted is in the
-// journal and the journal is closed.
+// Run sends until ctx ends. When it returns, everything that was accepted is in
+// the journal, and the journal is closed.
 func (e *endpoint) Run(ctx context.Context) {
 	e.Serve(ctx, outbox.Work{
 		Opened: func() (gather []func(context.Context)) {
@@ -103,30 +103,30 @@ func (e *endpoint) Run(ctx context.Context) {
 	})
 }
 
-// measured notes how long a request took that was not retried.
+// measured records the duration of a request that was not retried.
 func (e *endpoint) measured(took time.Duration) {
 	before := e.took.Load()
 	if e.answers.Add(1) == 1 {
 		before = int64(took)
 	}
-	e.took.Store(before + (int64(took)-before)/8) // of two at once, one is lost
+	e.took.Store(before + (int64(took)-before)/8) // if two calls are concurrent, one is lost
 }
 
-// latency returns how long requests take, 0 if that is not known yet.
+// latency returns the average duration of requests, or 0 if it is not known yet.
 func (e *endpoint) latency() time.Duration { return time.Duration(e.took.Load()) }
 
-// Using returns the settings in effect.
+// Using returns the current settings.
 func (e *endpoint) Using() *settings { return e.settings.Load() }
 
-// Use makes other settings take effect.
+// Use sets the current settings.
 func (e *endpoint) Use(s *settings) {
 	e.settings.Store(s)
 	e.Update(&s.RemoteSettings)
 }
 
-// answered keeps the state of the endpoint; state is "", "retry", "partial" or
-// "rejected". It logs changes of state only, with a series of p where something
-// of that is lost.
+// answered stores the state of the endpoint: "", "retry", "partial" or
+// "rejected". It logs only changes of the state. If samples are lost, the log
+// line contains a series of p.
 func (e *endpoint) answered(s *settings, state string, err error, p *writeRequest) {
 	if state == "retry" {
 		e.failures.Add(1)
@@ -145,7 +145,7 @@ func (e *endpoint) answered(s *settings, state string, err error, p *writeReques
 		return
 	}
 	e.state, e.since = state, now
-	quiet := now.Sub(e.logged[state]) < time.Minute // shards may disagree at every block
+	quiet := now.Sub(e.logged[state]) < time.Minute // the results of different shards may alternate
 	if !quiet {
 		if e.logged == nil {
 			e.logged = map[string]time.Time{}
@@ -172,7 +172,7 @@ func (e *endpoint) answered(s *settings, state string, err error, p *writeReques
 	}
 }
 
-// Problem says why the endpoint is not healthy, nil if it is.
+// Problem returns the reason why the endpoint is unhealthy, or nil.
 func (e *endpoint) Problem() error {
 	if err := e.JournalProblem(); err != nil {
 		return err

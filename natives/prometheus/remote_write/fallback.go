@@ -6,17 +6,17 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// askAgain is how long an endpoint that does not take remote write 2.0 gets 1.0
-// before it is asked again.
+// askAgain is the time after which remote write 2.0 is tried again with an
+// endpoint that did not support it.
 const askAgain = 10 * time.Minute
 
-// fallback says that an endpoint did not take remote write 2.0.
+// fallback records that an endpoint did not support remote write 2.0.
 type fallback struct {
-	s     *settings // under these; others may be about another server
+	s     *settings // the settings at that time; other settings may belong to another server
 	until time.Time
 }
 
-// String returns the message's name in the config.
+// String returns the name of the message in the configuration.
 func (m message) String() string {
 	if m == v2 {
 		return messageV2
@@ -24,7 +24,7 @@ func (m message) String() string {
 	return messageV1
 }
 
-// message returns the message that the endpoint takes, as far as is known.
+// message returns the message to use for the endpoint.
 func (e *endpoint) message(s *settings) message {
 	if s.args.ProtobufMessage != messageV2 {
 		return v1
@@ -35,11 +35,12 @@ func (e *endpoint) message(s *settings) message {
 	return v2
 }
 
-// fallBack notes that the endpoint refused remote write 2.0 under s, and why.
+// fallBack records that the endpoint refused remote write 2.0 under the settings
+// s, and why.
 func (e *endpoint) fallBack(s *settings, why error) {
 	before := e.fallback.Load()
 	if before != nil && before.s == s && e.Clock.Now().Before(before.until) {
-		return // by another shard
+		return // recorded by another shard
 	}
 	if !e.fallback.CompareAndSwap(before, &fallback{s, e.Clock.Now().Add(askAgain)}) {
 		return
@@ -51,7 +52,8 @@ func (e *endpoint) fallBack(s *settings, why error) {
 	}
 }
 
-// tookV2 notes that the endpoint took remote write 2.0 under s.
+// tookV2 records that the endpoint accepted remote write 2.0 under the settings
+// s.
 func (e *endpoint) tookV2(s *settings) {
 	f := e.fallback.Load()
 	if f != nil && f.s == s && !e.Clock.Now().Before(f.until) && e.fallback.CompareAndSwap(f, nil) {

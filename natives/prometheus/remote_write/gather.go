@@ -6,24 +6,24 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// gatherer joins the batches of the sources of one shard into blocks and the
+// gatherer collects the batches of the sources of one shard into blocks, and
 // blocks into groups.
 type gatherer struct {
 	outbox.Gatherer[*group]
 	e      *endpoint
 	shard  int
-	labels *labeler // of the group before
+	labels *labeler // of the previous group
 }
 
-// group is samples that wait for their journal write. All of it is gathered
-// under the same settings.
+// group is samples that are written to the journal together. All of them were
+// gathered under the same settings.
 type group struct {
 	outbox.Group
 	s      *settings
 	open   block
 	blocks []journal.Block
-	split  *split // with header_from_label: what is encoded when the group is written
-	lost   int    // of split, could not be encoded
+	split  *split // with header_from_label: the rows, which are encoded when the group is written
+	lost   int    // number of rows of split that could not be encoded
 }
 
 func newGatherer(e *endpoint, shard int, labels *labeler) *gatherer {
@@ -37,8 +37,8 @@ func (gr *group) empty() bool {
 	return gr.open.samples == 0 && len(gr.blocks) == 0 && (gr.split == nil || gr.split.rows == 0)
 }
 
-// full reports whether it is time to write: the open block was just closed, or
-// there is as much as may be gathered.
+// full reports whether the group should be written: its open block was just
+// closed, or it contains the maximum number of samples.
 func (gr *group) full() bool {
 	if gr.split != nil {
 		return gr.split.rows >= gr.s.groupBlocks*gr.s.maxSamples
@@ -46,7 +46,7 @@ func (gr *group) full() bool {
 	return gr.open.samples == 0 || len(gr.blocks) >= gr.s.groupBlocks
 }
 
-// wait returns when a group is written that a batch was placed in.
+// wait waits until the group that contains a batch is written.
 func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 	if gr != nil {
 		if err := gr.Wait(); err != nil {
@@ -61,9 +61,10 @@ func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 	return nil
 }
 
-// place returns the group that the batch waits for, nil when nothing of it is
-// to be sent, and how many samples are not, by reason. Not ok means that the
-// batch belongs to another shard: used is not the number of them any more.
+// place adds a batch to a group and returns the group, or nil if none of its
+// samples are sent. skipped is the number of samples that are not sent, by
+// reason. If ok is false, the batch belongs to another shard, because the number
+// of shards in use is not used any more.
 func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, skipped map[string]int, ok bool) {
 	g.Lock()
 	defer g.Unlock()
@@ -104,7 +105,7 @@ func newGroup(s *settings, m message) *group {
 	return gr
 }
 
-// addRows puts the rows of a batch into a group.
+// addRows adds the rows of a batch to a group.
 func (g *gatherer) addRows(gr *group, b *batch.Metrics) (skipped map[string]int) {
 	skip := func(reason string) {
 		if skipped == nil {
@@ -167,7 +168,7 @@ func (g *gatherer) close(gr *group) []journal.Block {
 	return gr.blocks
 }
 
-// written ends a group; err says why it is not in the journal.
+// written completes a group. If err is not nil, the group is not in the journal.
 func (g *gatherer) written(gr *group, err error) {
 	if err == nil {
 		g.e.Drop("cannot_encode", gr.lost)

@@ -36,7 +36,7 @@ func (h *HeaderFromLabel) SetToDefault() {
 	*h = HeaderFromLabel{Header: "X-Scope-OrgID", MaxValues: 5000}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the block, joined.
 func (h *HeaderFromLabel) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -59,18 +59,18 @@ func (h *HeaderFromLabel) Validate() error {
 	return errors.Join(errs...)
 }
 
-// split is a group's rows by the value of their header. They are encoded when
-// the group is written, value after value, so that however many values there
-// are, one block is open at a time. The rows' batches are kept by who waits for
-// the group anyway.
+// split contains the rows of a group by their header value. They are encoded
+// value by value when the group is written, so that only one block is open at a
+// time, however many values there are. The callers that wait for the group retain
+// the batches of the rows in any case.
 type split struct {
 	rows    int
-	values  []string // in the order they came
+	values  []string // in the order of their first rows
 	byValue map[string]*[]row
-	refused map[string]string // values that are not sent, and why
+	refused map[string]string // values that are not sent, with the reason
 }
 
-// add returns the reason why a row is not sent, if it is not.
+// add adds a row. If the row is not sent, it returns the reason.
 func (p *split) add(s *settings, value string, r row) (reason string) {
 	rows := p.byValue[value]
 	if rows == nil {
@@ -93,13 +93,15 @@ func (p *split) add(s *settings, value string, r row) (reason string) {
 	return ""
 }
 
-// encode makes the blocks of gr. It returns how many rows could not be encoded.
+// encode creates the blocks of gr. It returns the number of rows that could not
+// be encoded.
 func (p *split) encode(gr *group, own, shards int) (lost int) {
 	for _, value := range p.values {
-		// The shard is the value's: one source may have many of them, and no
-		// shard could send all that one after the other. The journal keeps it, so
-		// the hash has no seed of the process; who chooses values can fill one
-		// shard with them, as with one value, and nothing is looked up by it.
+		// The shard depends on the value: one source may have many values, and
+		// one shard could not send all of them one after the other. The shard is
+		// stored in the journal, so the hash has no random seed. A sender that
+		// chooses values can direct them all to one shard, but it could also use
+		// a single value; the hash is not used in a hash table.
 		shard := own
 		if value != "" {
 			shard = int(xxhash.Sum64String(value) % uint64(shards))
@@ -121,17 +123,18 @@ func (p *split) encode(gr *group, own, shards int) (lost int) {
 	return lost
 }
 
-// valuesFor is how long a value counts after it was seen.
+// valuesFor is how long a value counts towards the limit after it was last seen.
 const valuesFor = 10 * time.Minute
 
-// values knows the values of header_from_label that came lately.
+// values contains the recent values of header_from_label.
 type values struct {
 	now func() time.Time
 	mu  sync.Mutex
 	at  map[string]time.Time
 }
 
-// admit returns the reason why samples of a value are not sent, "" when they are.
+// admit returns the reason why samples with a value are not sent, or "" if they
+// are sent.
 func (v *values) admit(value string, most int) (reason string) {
 	if value == "" {
 		return ""
@@ -149,7 +152,7 @@ func (v *values) admit(value string, most int) (reason string) {
 	return ""
 }
 
-// removeIdle forgets values that did not come for a while.
+// removeIdle removes values that have not been seen for valuesFor.
 func (v *values) removeIdle() {
 	old := v.now().Add(-valuesFor)
 	v.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// tenants is a receiver that keeps tenants apart, as Mimir does, in the order
-// of what came.
+// tenants returns the received samples by tenant, like Mimir, in the order of
+// arrival.
 func tenants(srv *server) map[string][]string {
 	got := map[string][]string{}
 	for _, r := range srv.received() {
@@ -105,7 +105,8 @@ func TestValuesThatAreNoHeader(t *testing.T) {
 	diff(t, map[string]uint64{"header_invalid": 6}, n.Stats.Dropped())
 }
 
-// TestValuesAreForgotten: the limit is about the values of the last minutes.
+// TestValuesAreForgotten: only the values of the last minutes count towards the
+// limit.
 func TestValuesAreForgotten(t *testing.T) {
 	srv := newServer(t)
 	fake := clocktest.New(time.UnixMilli(t0))
@@ -123,7 +124,7 @@ func TestValuesAreForgotten(t *testing.T) {
 	stop := advance(fake)
 	pace := time.NewTicker(time.Millisecond)
 	defer pace.Stop()
-	for range 10_000 { // the sweep comes within a minute
+	for range 10_000 { // idle values are removed within a minute
 		n.accept(t, tenantBatch(1, t0+2, "b"))
 		if n.Stats.Dropped()["header_values"] > 0 && len(tenants(srv)["b"]) > 0 {
 			break
@@ -140,8 +141,8 @@ func TestValuesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestTenantOfTheBacklog: a block is sent for the tenant that it was gathered
-// for, whatever the config says after a restart.
+// TestTenantOfTheBacklog: a block is sent for the tenant for which it was
+// gathered, whatever the configuration after a restart.
 func TestTenantOfTheBacklog(t *testing.T) {
 	srv := newServerOf(t, time.Hour, v1, v2)
 	srv.answer(503)
@@ -161,13 +162,14 @@ func TestTenantOfTheBacklog(t *testing.T) {
 	diff(t, map[string][]string{"a": {"__name__=m i=0  0"}, "b": {"__name__=m i=1  0"}}, tenants(srv))
 }
 
-// TestManyTenants: a thousand tenants in small batches, all at once. No request
-// holds two of them, the order within a series is kept, and nothing is lost.
+// TestManyTenants sends small batches of a thousand tenants concurrently. No
+// request contains two tenants, the order within a series is kept, and nothing is
+// lost.
 func TestManyTenants(t *testing.T) {
 	const count, rounds, sources = 1000, 2, 2
 	srv := newServerOf(t, time.Hour, v2)
 	n := startNew(t, endpoint(srv.URL, asV2+`header_from_label { label = "tenant" }`))
-	// Without the TSDB, which is not what is tested.
+	// Without the TSDB, which is not part of the test.
 	var came atomic.Int64
 	srv.setFault(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1000000")
@@ -223,8 +225,8 @@ func TestManyTenants(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.Dropped())
 }
 
-// TestOrderWhenShardsChange: series go to other shards when header_from_label is
-// written, and may not overtake what is in the old ones.
+// TestOrderWhenShardsChange: when header_from_label is added, series move to
+// other shards and must not overtake their samples in the old ones.
 func TestOrderWhenShardsChange(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
@@ -253,7 +255,7 @@ func TestOrderWhenShardsChange(t *testing.T) {
 	change("header_from_label {\n label = \"i\"\n keep = true\n }")
 	change("")
 	srv.mu.Lock()
-	srv.requests, srv.fault = nil, nil // at once: no refused one may come between
+	srv.requests, srv.fault = nil, nil // in one step: no refused request may come between
 	srv.mu.Unlock()
 	want := int(at-t0) / 1000 * len(names)
 	srv.wait(t, func() bool { return srv.count(t) == want })
@@ -270,8 +272,8 @@ func TestOrderWhenShardsChange(t *testing.T) {
 	}
 }
 
-// TestTenantsDoNotWaitForEachOther: what one source's tenant is refused does not
-// hold up the first samples of another source.
+// TestTenantsDoNotWaitForEachOther: a refused sample of one source's tenant does
+// not delay the first samples of another source.
 func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(w http.ResponseWriter, r *http.Request, _ int) bool {

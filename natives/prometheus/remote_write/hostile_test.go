@@ -24,7 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// poll returns once ok; it fails the test when that takes more than a minute.
+// poll waits until ok returns true. It fails the test after a minute.
 func poll(t *testing.T, n *node, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -36,7 +36,7 @@ func poll(t *testing.T, n *node, ok func() bool) {
 	}
 }
 
-// total is the sum of a counter.
+// total returns the sum of a counter.
 func total(t *testing.T, n *node, name string) (sum float64) {
 	t.Helper()
 	fams, err := n.Registry.Gather()
@@ -53,7 +53,7 @@ func total(t *testing.T, n *node, name string) (sum float64) {
 	return sum
 }
 
-// hijack takes the connection of a request from the server.
+// hijack takes over the connection of a request from the server.
 func hijack(t *testing.T, w http.ResponseWriter) *net.TCPConn {
 	t.Helper()
 	conn, _, err := w.(http.Hijacker).Hijack()
@@ -64,8 +64,8 @@ func hijack(t *testing.T, w http.ResponseWriter) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestHostileEndpoint: whatever connections do, every sample arrives, in order,
-// and with the same bytes as often as it comes.
+// TestHostileEndpoint: whatever the connections do, every sample arrives, in
+// order, and with the same bytes in each attempt.
 func TestHostileEndpoint(t *testing.T) {
 	reset := func(t *testing.T, w http.ResponseWriter) {
 		conn := hijack(t, w)
@@ -99,7 +99,8 @@ func TestHostileEndpoint(t *testing.T) {
 			w.Header().Set("Connection", "close")
 			return false
 		},
-		// Half closed: the answer says that the connection stays, and it does not.
+		// Half-closed: the response says that the connection stays open, but it
+		// does not.
 		"closed behind an answer": func(t *testing.T, w http.ResponseWriter, _ *http.Request, n int) bool {
 			if n%3 == 1 {
 				conn := hijack(t, w)
@@ -140,9 +141,9 @@ func TestHostileEndpoint(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDoNotEnd: the head of an answer says all; who never ends the
-// body of one holds a shard up for seconds and not until remote_timeout, which is
-// beyond this test's.
+// TestAnswersThatDoNotEnd: the header of a response is sufficient. An endpoint
+// that never ends the body delays a shard for seconds, not for remote_timeout,
+// which is longer than the timeout of this test.
 func TestAnswersThatDoNotEnd(t *testing.T) {
 	f := func(status int, sent float64, dropped map[string]uint64) {
 		t.Helper()
@@ -166,7 +167,7 @@ func TestAnswersThatDoNotEnd(t *testing.T) {
 		defer close(release)
 		n := startNew(t, endpoint(srv.URL, "remote_timeout = \"24h\"\nqueue_config { max_samples_per_send = 2 }"))
 		for i := range int64(2) {
-			n.accept(t, gauges(1, 2, t0+i)) // of one shard
+			n.accept(t, gauges(1, 2, t0+i)) // all in one shard
 		}
 		poll(t, n, func() bool {
 			mu.Lock()
@@ -184,13 +185,14 @@ func TestAnswersThatDoNotEnd(t *testing.T) {
 	f(400, 0, map[string]uint64{"rejected": 4})
 }
 
-// TestEndpointThatNeverReads: requests time out, are counted as that, and wait.
+// TestEndpointThatNeverReads: requests time out, are counted as timeouts, and
+// wait.
 func TestEndpointThatNeverReads(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // what connects is taken by the kernel
+	defer l.Close() // the kernel accepts the connections
 	n := startNew(t, endpoint("http://"+l.Addr().String(), `remote_timeout = "300ms"`))
 	n.accept(t, gauges(1, 3, t0))
 	poll(t, n, func() bool { return strings.Contains(n.Logs(), "cannot send") })
@@ -218,7 +220,7 @@ func TestEndpointThatNeverReads(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.Dropped())
 }
 
-// TestJitter: shards that fail together do not come again together.
+// TestJitter: shards that fail at the same time do not retry at the same time.
 func TestJitter(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
@@ -238,8 +240,9 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestClockLeaps: when the clock is set while samples are gathered, or wait for a
-// retry, they go out when they would have, and none is dropped for its age.
+// TestClockLeaps: if the clock is set while samples are gathered or wait for a
+// retry, they are sent at the same time as without the change, and none is
+// dropped because of its age.
 func TestClockLeaps(t *testing.T) {
 	for _, leap := range []time.Duration{time.Hour, -time.Hour} {
 		srv := newServer(t)
@@ -269,7 +272,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// TestRejectedSeriesIsLogged: also where the receiver does not say which one.
+// TestRejectedSeriesIsLogged: the log names a series even if the receiver does
+// not.
 func TestRejectedSeriesIsLogged(t *testing.T) {
 	f := func(more string, status int, head map[string]string, want string) {
 		t.Helper()
@@ -300,14 +304,14 @@ func TestRejectedSeriesIsLogged(t *testing.T) {
 	f(asV2, 200, map[string]string{"X-Prometheus-Remote-Write-Samples-Written": "1"}, "the endpoint rejects some of the samples")
 }
 
-// recorder is an endpoint that notes what it is asked.
+// recorder is an endpoint that records its requests.
 type recorder struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-// record keeps all of a request that a client decides. Host is under its name in
-// hosts, since ports differ.
+// record stores all parts of a request that a client controls. The host is
+// replaced by its name in hosts, because ports differ.
 func (r *recorder) record(t *testing.T, req *http.Request, host string) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -315,7 +319,7 @@ func (r *recorder) record(t *testing.T, req *http.Request, host string) {
 	}
 	var head []string
 	for k, v := range req.Header {
-		// Weir's own name, and how http.Client came there.
+		// The User-Agent is weir's own, and the Referer is added by http.Client.
 		if k != "User-Agent" && k != "Referer" {
 			head = append(head, k+": "+strings.Join(v, ","))
 		}
@@ -326,14 +330,14 @@ func (r *recorder) record(t *testing.T, req *http.Request, host string) {
 	r.seen = append(r.seen, fmt.Sprintf("%s %s %s [%s] %d bytes %x", host, req.Method, req.URL, strings.Join(head, "; "), len(body), body))
 }
 
-// TestAsPrometheusClient compares the requests that arrive, through redirects
-// and proxies and with credentials, with those of Prometheus's client for the
-// same settings and the same block. Unlike Prometheus's, ours does not follow a
+// TestAsPrometheusClient compares the requests that arrive, through redirects and
+// proxies and with credentials, with those of Prometheus's client for the same
+// settings and the same block. Unlike Prometheus's client, weir does not follow a
 // redirect to another host: see TestRedirects.
 func TestAsPrometheusClient(t *testing.T) {
 	const arrived = "/arrived"
-	// f has both send to a server whose answers are made by answer, until a
-	// request is answered with 2xx.
+	// f sends with both to a server whose responses come from answer, until a
+	// request gets a 2xx response.
 	type setting struct {
 		weir, prometheus string // in the syntax of each; $OTHER is a second server
 	}

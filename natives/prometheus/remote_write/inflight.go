@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// inflight bounds how many requests of an endpoint are in flight. The zero value
-// is ready to use; all methods are safe for concurrent use.
+// inflight limits the number of concurrent requests of an endpoint. The zero
+// value is ready to use. All methods are safe for concurrent use.
 type inflight struct {
 	mu    sync.Mutex
 	n     int
-	ended chan struct{} // closed when a request ends; nil if nobody waits for that
+	ended chan struct{} // closed when a request ends; nil if nobody waits
 }
 
-// begin reports whether one more request may be sent; then call end when it is
-// answered.
+// begin reports whether another request may be sent. If so, the caller must call
+// end when the request is done.
 func (f *inflight) begin(most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -25,7 +25,7 @@ func (f *inflight) begin(most int) bool {
 	return true
 }
 
-// wait waits until one more request may be sent. It returns false if ctx ends
+// wait waits until another request may be sent. It returns false if ctx ends
 // first.
 func (f *inflight) wait(ctx context.Context, most int) bool {
 	for !f.begin(most) {
@@ -62,7 +62,7 @@ func (f *inflight) end() {
 	}
 }
 
-// idle reports whether fewer requests are in flight than may be.
+// idle reports whether another request may be sent.
 func (f *inflight) idle(most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,17 +10,18 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// joiner makes requests of a shard's blocks: of as many as are waiting, up to
+// joiner joins the waiting blocks of a shard into requests, up to
 // max_samples_per_send.
 type joiner struct {
 	*outbox.Reader
 	e *endpoint
 
-	carry *flight // read, and part of no request yet
-	raw   int     // bytes of the request, before compression
+	carry *flight // was read, but is not part of a request yet
+	raw   int     // size of the request in bytes, before compression
 }
 
-// next returns the next request; nil: ctx ended and nothing is left.
+// next returns the next request. It returns nil if ctx ended and no block is
+// left.
 func (j *joiner) next(ctx context.Context) *writeRequest {
 	j.Begin()
 	for {
@@ -53,11 +54,11 @@ func (j *joiner) open(b journal.Block) *flight {
 	return f
 }
 
-// add adds a block to a request, or carries it over if it does not fit.
+// add adds a block to a request, or keeps it for the next one if it does not fit.
 func (j *joiner) add(s *settings, p *writeRequest, f *flight) {
 	raw, err := s2.DecodedLen(f.body)
 	if err != nil {
-		raw = maxBlock // it is sent as it is, alone
+		raw = maxBlock // the block is sent alone and unchanged
 	}
 	if len(p.pieces) > 0 && (f.form() != p.pieces[0].of.form() || p.all+f.Samples > s.maxSamples || j.raw+raw > maxBlock) {
 		j.carry = f
@@ -68,8 +69,8 @@ func (j *joiner) add(s *settings, p *writeRequest, f *flight) {
 	p.add(piece{of: f, data: f.body}, f.Samples)
 }
 
-// fill adds the blocks behind the first until there are enough samples or
-// the endpoint's patience ends, which by default is at once.
+// fill adds blocks until there are enough samples or the endpoint's patience
+// ends. By default, it does not wait.
 func (j *joiner) fill(ctx context.Context, s *settings, p *writeRequest) {
 	first := p.pieces[0].of.Block
 	behind, stop := j.Follow(ctx)

@@ -28,8 +28,8 @@ func killedConfig(url string) string {
 	return endpoint(url, "name = \"killed\"\nqueue_config { max_samples_per_send = 25 }")
 }
 
-// sendForever is the process that TestKill kills: four sources send batches
-// and say so on stdout once they are accepted.
+// sendForever is the process that TestKill kills. Four sources send batches, and
+// the process prints a line when a batch is accepted.
 func sendForever(dir, url string) {
 	var a remotewrite.Arguments
 	err := syntax.Unmarshal([]byte(killedConfig(url)), &a)
@@ -64,9 +64,9 @@ func sendForever(dir, url string) {
 	os.Exit(1)
 }
 
-// TestKill kills a process that is sending at full speed: with the endpoint
-// down, and with it up. What the process said was accepted arrives after a
-// restart.
+// TestKill kills a process that is sending at full speed, once with the endpoint
+// down and once with it up. All batches that the process reported as accepted
+// arrive after a restart.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for some seconds")
@@ -99,7 +99,7 @@ func TestKill(t *testing.T) {
 				if strings.HasPrefix(lines.Text(), "error") {
 					t.Fatal(lines.Text())
 				}
-				continue // cut off
+				continue // truncated line
 			}
 			accepted[src] = i + 1
 			if n == 1000 {
@@ -108,7 +108,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the process was killed
 		srv.heal()
 		before := srv.sent()
 		came := len(srv.received())
@@ -138,8 +138,8 @@ func TestKill(t *testing.T) {
 			srv.mu.Unlock()
 			return n >= samples && missing() == 0
 		})
-		// What comes again is the same series, timestamp and value, though the
-		// requests may be cut in another way.
+		// Repeated samples have the same series, timestamp and value, although
+		// the requests may be divided differently.
 		values := map[string]float64{}
 		again := 0
 		for i, r := range srv.received() {

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/rule"
 )
 
-// labeler turns the labels of a series into those that are sent, once for each
-// series.
+// labeler computes the labels that are sent for a series, once for each series.
 type labeler struct {
 	external []batch.Label // sorted by name
 	rules    []*relabel.Config
@@ -20,14 +19,14 @@ type labeler struct {
 	memo     batch.Memo[sent]
 }
 
-// sent is what becomes of a series.
+// sent is what is sent for a series.
 type sent struct {
-	same  bool   // its labels are sent as they are
-	wire  string // other labels, as Series.AppendWire encodes them; "" means dropped
-	value string // of header_from_label
+	same  bool   // the labels of the series are sent unchanged
+	wire  string // other labels, encoded as by Series.AppendWire; "" means dropped
+	value string // the value of header_from_label
 }
 
-// newLabeler returns nil when labels are sent as they are.
+// newLabeler returns nil if labels are sent unchanged.
 func newLabeler(external map[string]string, rules []*rule.Rule, header *HeaderFromLabel) *labeler {
 	l := &labeler{rules: rule.Configs(rules), header: header}
 	for n, v := range external {
@@ -42,10 +41,10 @@ func newLabeler(external map[string]string, rules []*rule.Rule, header *HeaderFr
 	return l
 }
 
-// splits reports whether series are in shards by a value of theirs.
+// splits reports whether a label value determines the shard of a series.
 func (l *labeler) splits() bool { return l != nil && l.header != nil }
 
-// sent returns what is sent of a series.
+// sent returns what is sent for a series.
 func (l *labeler) sent(s *batch.Series) sent {
 	if l == nil {
 		return sent{same: !s.Empty()}
@@ -56,7 +55,7 @@ func (l *labeler) sent(s *batch.Series) sent {
 	return l.memo.Put(s, l.derive(s))
 }
 
-// dropped reports whether nothing is sent.
+// dropped reports whether the series is not sent.
 func (s sent) dropped() bool { return !s.same && s.wire == "" }
 
 func (l *labeler) derive(s *batch.Series) (out sent) {
@@ -80,7 +79,7 @@ func (l *labeler) derive(s *batch.Series) (out sent) {
 		lb.Labels().Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
 	}
 	if h := l.header; h != nil {
-		out.value = strings.Clone(b.Get(h.Label)) // it may outlive the series
+		out.value = strings.Clone(b.Get(h.Label)) // the value may outlive the series
 		if out.value == "" {
 			out.value = h.Default
 		}
@@ -92,7 +91,7 @@ func (l *labeler) derive(s *batch.Series) (out sent) {
 		out.same = len(b.Labels()) > 0
 		return out
 	}
-	// Only the encoding is wanted; a handle would cost more than its labels.
+	// Only the encoding is needed; a handle would cost more than its labels.
 	out.wire = string(batch.AppendLabels(nil, b.Labels()))
 	return out
 }

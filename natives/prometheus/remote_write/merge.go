@@ -10,24 +10,25 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Blocks are taken apart and put together again without decoding their samples: a
-// TimeSeries of remote write 1.0 is copied as it is, and one of 2.0 gets other
-// references to symbols.
+// Blocks are split and joined without decoding their samples: a TimeSeries of
+// remote write 1.0 is copied unchanged, and only the references to symbols change
+// in one of 2.0.
 
-// symbolTable is the symbols of a request of remote write 2.0.
+// symbolTable contains the symbols of a request of remote write 2.0.
 type symbolTable struct {
 	strings []string // aliases the request
 	hashes  []uint64
 	size    int // in bytes
 }
 
-// errBlock is what scan returns, wrapped, for a block that is not a request.
+// errBlock is wrapped in the error of scan for a block that is not a valid
+// request.
 var errBlock = errors.New("cannot read a block")
 
-// decompress returns a request that is not compressed, in new memory.
+// decompress returns the decompressed request in new memory.
 func decompress(body []byte) ([]byte, error) {
-	// Three bytes stand for 64 at most. A length that is more is wrong, and there
-	// may be no memory for it.
+	// Three bytes represent at most 64. A larger length is invalid, and there may
+	// not be enough memory for it.
 	if n, err := s2.DecodedLen(body); err == nil && n > 32*len(body) {
 		return nil, fmt.Errorf("%d compressed bytes cannot be %d bytes", len(body), n)
 	}
@@ -36,7 +37,7 @@ func decompress(body []byte) ([]byte, error) {
 
 // scan decompresses a request and calls f with each TimeSeries and a hash of its
 // labels, which is the same in both messages. data aliases memory that is not
-// written to again; table is nil for remote write 1.0.
+// written to again. table is nil for remote write 1.0.
 func scan(body []byte, m message, f func(data []byte, hash uint64, table *symbolTable)) error {
 	raw, err := decompress(body)
 	if err != nil {
@@ -72,8 +73,8 @@ func scan(body []byte, m message, f func(data []byte, hash uint64, table *symbol
 	})
 }
 
-// eachField calls f with the content of each field with a number, which must be
-// of bytes.
+// eachField calls f with the content of each field with that number. The fields
+// must have the wire type bytes.
 func eachField(msg []byte, number protowire.Number, f func(content []byte) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -100,7 +101,7 @@ func eachField(msg []byte, number protowire.Number, f func(content []byte) error
 	return nil
 }
 
-// eachRef calls f with each reference to a symbol of a packed field.
+// eachRef calls f with each symbol reference in a packed field.
 func eachRef(refs []byte, table *symbolTable, f func(ref uint64)) error {
 	for len(refs) > 0 {
 		ref, n := protowire.ConsumeVarint(refs)
@@ -116,7 +117,7 @@ func eachRef(refs []byte, table *symbolTable, f func(ref uint64)) error {
 // hashLabels hashes the labels of a TimeSeries of remote write 1.0.
 func hashLabels(series []byte) (hash uint64, err error) {
 	err = eachField(series, 1, func(label []byte) error {
-		// Name and value are always there, in this order.
+		// Name and value are always present, in this order.
 		return errors.Join(
 			eachField(label, 1, func(name []byte) error { hash = mix(hash, maphash.Bytes(seed, name)); return nil }),
 			eachField(label, 2, func(value []byte) error { hash = mix(hash, maphash.Bytes(seed, value)); return nil }))
@@ -124,23 +125,23 @@ func hashLabels(series []byte) (hash uint64, err error) {
 	return hash, err
 }
 
-// seed is the process's own: who chooses labels must not choose bins.
+// seed is random, so that a sender of labels cannot choose their bins.
 var seed = maphash.MakeSeed()
 
 func mix(hash, next uint64) uint64 {
 	return bits.RotateLeft64(hash^next, 27) * 0x9e3779b97f4a7c15
 }
 
-// merger makes one request of the TimeSeries of several.
+// merger joins the TimeSeries of several requests into one.
 type merger struct {
 	message message
 	series  []byte
 
 	// Of remote write 2.0 only:
-	symbols []byte // as fields of Request
-	n       uint32 // symbols
+	symbols []byte // encoded as fields of Request
+	n       uint32 // number of symbols
 	index   map[string]uint32
-	refs    map[*symbolTable][]uint32 // of the request: 0 if unknown, as that of ""
+	refs    map[*symbolTable][]uint32 // by symbol: the reference in the new request, 0 if unknown or ""
 	scratch []byte
 	packed  []byte
 }
@@ -185,7 +186,7 @@ func (mg *merger) add(data []byte, table *symbolTable) error {
 		switch num {
 		case 1:
 			body, err = mg.appendRefs(body, content, table, ref)
-		case 4: // an exemplar
+		case 4: // exemplar
 			var exemplar []byte
 			err = mg.each(content, func(num protowire.Number, field, content []byte) (err error) {
 				if num == 1 {
@@ -223,7 +224,7 @@ func (mg *merger) add(data []byte, table *symbolTable) error {
 	return err
 }
 
-// appendRefs appends field 1 of a message, which holds references to symbols.
+// appendRefs appends field 1 of a message, which contains references to symbols.
 func (mg *merger) appendRefs(dst, old []byte, table *symbolTable, ref func(uint64) uint64) ([]byte, error) {
 	packed := mg.packed[:0]
 	err := eachRef(old, table, func(r uint64) { packed = protowire.AppendVarint(packed, ref(r)) })
@@ -231,8 +232,8 @@ func (mg *merger) appendRefs(dst, old []byte, table *symbolTable, ref func(uint6
 	return protowire.AppendBytes(append(dst, 0x0a), packed), err
 }
 
-// each calls f with each field of a message: all of it, and its content if that is
-// of bytes.
+// each calls f with each field of a message: the whole field, and its content if
+// it has the wire type bytes.
 func (*merger) each(msg []byte, f func(num protowire.Number, field, content []byte) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeField(msg)
@@ -252,11 +253,11 @@ func (*merger) each(msg []byte, f func(num protowire.Number, field, content []by
 	return nil
 }
 
-// close returns the request, compressed.
+// close returns the compressed request.
 func (mg *merger) close() []byte {
 	raw := mg.series
 	if mg.message == v2 {
-		raw = append(mg.symbols, mg.series...) // receivers may decode in one go: the symbols come first
+		raw = append(mg.symbols, mg.series...) // receivers may decode in a single pass, so the symbols come first
 		putBuffer(mg.series)
 	}
 	defer func() { putBuffer(raw) }()

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// mixedBlock is a block of n samples of all kinds.
+// mixedBlock returns a block of n samples of all kinds.
 func mixedBlock(m message, seed uint64, n int) *flight {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, maxSamples: 1 << 30, symbols: new(atomic.Pointer[symbols])}
@@ -40,7 +40,7 @@ func mixedBlock(m message, seed uint64, n int) *flight {
 	return f
 }
 
-// texts returns what is in a request, row by row.
+// texts returns the content of a request, row by row.
 func texts(t *testing.T, body []byte, m message) (all []string) {
 	t.Helper()
 	rows, err := read(body, m)
@@ -62,8 +62,8 @@ func texts(t *testing.T, body []byte, m message) (all []string) {
 	return all
 }
 
-// TestMergedRequests holds that a request of several blocks, or of all their
-// parts, has what the blocks have, in their order.
+// TestMergedRequests checks that a request of several blocks, or of all their
+// parts, contains the content of the blocks, in order.
 func TestMergedRequests(t *testing.T) {
 	for _, m := range []message{v1, v2} {
 		for _, whole := range []bool{true, false} {
@@ -86,7 +86,7 @@ func TestMergedRequests(t *testing.T) {
 			if got := texts(t, p.body, m); !slices.Equal(got, want) || p.samples != len(want) {
 				t.Errorf("%s, whole %v: got %d rows, want %d; the first are\n%s\n%s", m, whole, len(got), len(want), got[0], want[0])
 			}
-			// Halves divide it between two blocks.
+			// Halves are divided between two blocks.
 			a, b, ok := p.halves()
 			if !ok || a.all+b.all != p.all || a.pieces[len(a.pieces)-1].of == b.pieces[0].of {
 				t.Errorf("%s, whole %v: halves of %d and %d rows", m, whole, a.all, b.all)
@@ -95,8 +95,8 @@ func TestMergedRequests(t *testing.T) {
 	}
 }
 
-// TestSeriesHash holds that a series has the same hash in both messages: which
-// requests it may be in depends on it.
+// TestSeriesHash checks that a series has the same hash in both messages, because
+// the hash determines the bin of the series.
 func TestSeriesHash(t *testing.T) {
 	hashes := func(m message) (all []uint64) {
 		f := mixedBlock(m, 3, 100)
@@ -114,7 +114,7 @@ func TestSeriesHash(t *testing.T) {
 	}
 }
 
-// FuzzScan holds that no block makes scan or a merger panic.
+// FuzzScan checks that no block makes scan or a merger panic.
 func FuzzScan(f *testing.F) {
 	for _, m := range []message{v1, v2} {
 		f.Add(mixedBlock(m, 1, 10).body, m == v2)

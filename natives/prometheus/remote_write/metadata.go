@@ -16,16 +16,17 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// metadata collects the metadata of the families that come by. Each source is
-// looked at once an interval, which is enough to know what is alive and costs
-// nothing per sample in between.
+// metadata collects the metadata of the families that are sent. Each source is
+// examined once per interval. This finds all live families and costs nothing for
+// the other samples.
 type metadata struct {
 	mu       sync.Mutex
-	seen     map[batch.Origin]bool // this interval
+	seen     map[batch.Origin]bool // the sources examined in this interval
 	families map[familyKey]*batch.Metadata
 }
 
-// familyKey is a family of a tenant: value is that of header_from_label.
+// familyKey identifies a family of a tenant. value is the value of
+// header_from_label.
 type familyKey struct{ value, name string }
 
 func newMetadata() *metadata {
@@ -61,7 +62,7 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 	}
 }
 
-// takeCollected returns what was collected and begins a new interval.
+// takeCollected returns the collected metadata and begins a new interval.
 func (m *metadata) takeCollected() map[familyKey]*batch.Metadata {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +72,8 @@ func (m *metadata) takeCollected() map[familyKey]*batch.Metadata {
 	return f
 }
 
-// family returns the name of the metric family that a series belongs to: what
-// the source said, unless the series was renamed since.
+// family returns the name of the metric family of a series: the name in its
+// metadata, unless the series was renamed since.
 func family(name string, m *batch.Metadata) string {
 	if rest, ok := strings.CutPrefix(name, m.Family); ok && m.Family != "" && slices.Contains(familySuffixes, rest) {
 		return m.Family
@@ -94,10 +95,11 @@ func family(name string, m *batch.Metadata) string {
 	return name
 }
 
-// familySuffixes are what the names of series have behind that of their family.
+// familySuffixes are the suffixes that the name of a series can have after the
+// name of its family.
 var familySuffixes = []string{"", "_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info"}
 
-// name returns the metric's name in what is sent of a series.
+// name returns the metric name that is sent for a series.
 func (s sent) name(of *batch.Series) string {
 	if s.same {
 		return of.Name()
@@ -110,11 +112,11 @@ func (s sent) name(of *batch.Series) string {
 	return ""
 }
 
-// sendMetadata sends what was collected every interval until ctx ends. It does
-// not go through the journal: it comes again.
+// sendMetadata sends the collected metadata every interval until ctx ends. It
+// does not use the journal, because metadata is sent repeatedly.
 func (e *endpoint) sendMetadata(ctx context.Context) {
 	s := e.settings.Load()
-	// The first time sooner, for who waits to see it.
+	// The first interval is shorter, so that metadata appears soon.
 	timer := e.Clock.NewTimer(min(s.args.Metadata.SendInterval, 10*time.Second))
 	defer timer.Stop()
 	for {
@@ -132,7 +134,8 @@ func (e *endpoint) sendMetadata(ctx context.Context) {
 	}
 }
 
-// postMetadata sends families, those of each value in requests of their own.
+// postMetadata sends families. The families of each header value are sent in
+// separate requests.
 func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[familyKey]*batch.Metadata) {
 	keys := make([]familyKey, 0, len(families))
 	for k := range families {

@@ -8,17 +8,17 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// stats count what an endpoint's account does not.
+// stats are the counters of an endpoint that its account does not contain.
 type stats struct {
 	metadata, metadataFailed atomic.Int64
 	fallbacks                atomic.Int64
 	spreads                  atomic.Int64
 
-	exemplarsTooLong, exemplarsInvalid atomic.Int64 // dropped
+	exemplarsTooLong, exemplarsInvalid atomic.Int64 // dropped exemplars
 }
 
-// collector reads all endpoints when it is scraped; nothing is counted twice
-// on the hot path.
+// collector reads the counters of all endpoints when it is scraped, so that the
+// hot path does not count anything twice.
 type collector struct{ c *Component }
 
 func desc(name, help string) *prometheus.Desc {

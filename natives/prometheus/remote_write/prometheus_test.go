@@ -30,26 +30,26 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// server is a real Prometheus write handler over a real TSDB, with faults in
-// front.
+// server is a real Prometheus write handler with a real TSDB, which can simulate
+// faults.
 type server struct {
 	*httptest.Server
 	db *tsdb.DB
 
-	writing sync.Mutex // reading postings while they grow is a race in the TSDB
+	writing sync.Mutex // the TSDB has a data race when postings are read while they grow
 
 	mu       sync.Mutex
 	requests []request
-	unique   map[string]bool                                          // samples that came
-	fault    func(w http.ResponseWriter, r *http.Request, n int) bool // true: it answered request n itself
-	arrived  chan struct{}                                            // closed and replaced at every request
+	unique   map[string]bool                                          // samples that were received
+	fault    func(w http.ResponseWriter, r *http.Request, n int) bool // returns true if it has answered request n itself
+	arrived  chan struct{}                                            // closed and replaced after every request
 }
 
-// request is what came, faults or not.
+// request is a received request, with or without a fault.
 type request struct {
 	header  http.Header
-	message *prompb.WriteRequest // also of a request of 2.0: its series and samples
-	v2      *writev2.Request     // nil for one of 1.0
+	message *prompb.WriteRequest // for 2.0, it contains only the series and samples
+	v2      *writev2.Request     // nil for 1.0
 	raw     []byte
 }
 
@@ -59,8 +59,8 @@ func newServer(t testing.TB) *server {
 	return newServerOf(t, 24*time.Hour, remoteapi.WriteV1MessageType)
 }
 
-// newServerOf returns a server of some messages, with a window for samples
-// that are out of order.
+// newServerOf returns a server that supports some messages and accepts
+// out-of-order samples within a window.
 func newServerOf(t testing.TB, window time.Duration, accepts ...remoteapi.WriteMessageType) *server {
 	t.Helper()
 	o := tsdb.DefaultOptions()
@@ -76,7 +76,7 @@ func newServerOf(t testing.TB, window time.Duration, accepts ...remoteapi.WriteM
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the client went away
+			return // the client closed the connection
 		}
 		got := request{header: r.Header.Clone(), raw: body}
 		if err := got.decode(); err != nil {
@@ -148,7 +148,7 @@ func (s *server) setFault(f func(w http.ResponseWriter, r *http.Request, n int) 
 	s.fault = f
 }
 
-// answer makes every request be answered with a status.
+// answer makes the server answer every request with a status.
 func (s *server) answer(status int) {
 	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		http.Error(w, "on purpose", status)
@@ -170,7 +170,7 @@ func (s *server) received() []request {
 	return slices.Clone(s.requests)
 }
 
-// wait returns when ok, which is asked after every request, is true.
+// wait waits until ok returns true. It calls ok after every request.
 func (s *server) wait(t testing.TB, ok func() bool) {
 	t.Helper()
 	timeout := time.NewTimer(5 * time.Minute) // the machine may be busy
@@ -190,7 +190,8 @@ func (s *server) wait(t testing.TB, ok func() bool) {
 	}
 }
 
-// samples returns everything in the TSDB in text, sorted, values as bits.
+// samples returns all samples in the TSDB in text form, sorted, with values as
+// bits.
 func (s *server) samples(t testing.TB) []string {
 	t.Helper()
 	s.writing.Lock()
@@ -232,7 +233,7 @@ func row(series string, t int64, v float64) string {
 	return fmt.Sprintf("%s %d %#016x", series, t, math.Float64bits(v))
 }
 
-// rows returns what samples returns once b has arrived.
+// rows returns the result of samples after the batches have arrived.
 func rows(bs ...*batch.Metrics) []string {
 	var out []string
 	for _, b := range bs {
@@ -277,10 +278,10 @@ func (s *server) query(t testing.TB, expr string, ms int64) string {
 	return strings.TrimSpace(res.String())
 }
 
-// count returns how many samples the TSDB has.
+// count returns the number of samples in the TSDB.
 func (s *server) count(t testing.TB) int { return len(s.samples(t)) }
 
-// sent returns how many samples came with requests, repetitions included.
+// sent returns the number of samples in all requests, including repetitions.
 func (s *server) sent() (n int) {
 	for _, r := range s.received() {
 		n += len(r.message.Timeseries)

@@ -16,16 +16,16 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// A request is decoded and encoded again only when its bytes cannot be sent as
-// they are: when the endpoint wants the other message, or when some of the samples
-// are too old to be sent.
+// A request is decoded and encoded again only if its bytes cannot be sent
+// unchanged: if the endpoint requires the other message, or if some samples are
+// too old to be sent.
 
-// noneOld is a time that no sample is before.
+// noneOld is a time that no sample precedes.
 const noneOld = math.MinInt64
 
-// recode returns a request of form from as one of form to, without the samples
-// before oldest (Unix ms), and how many are left. custom is how many are left out
-// because remote write 1.0 cannot carry them.
+// recode converts a request of format from to format to, without the samples
+// before oldest (Unix ms). samples is the number of remaining samples; custom is
+// the number of samples omitted because remote write 1.0 does not support them.
 func recode(body []byte, from, to message, oldest int64) (_ []byte, samples, custom int, err error) {
 	rows, err := read(body, from)
 	defer func() {
@@ -56,7 +56,7 @@ func recode(body []byte, from, to message, oldest int64) (_ []byte, samples, cus
 	return b.close(0, "").Payload, samples, custom, nil
 }
 
-// read returns the rows of a request. Their handles are to be released, also
+// read returns the rows of a request. The caller must release their handles, also
 // after an error.
 func read(body []byte, form message) (rows []row, err error) {
 	raw, err := decompress(body)
@@ -81,7 +81,7 @@ func readV1(raw []byte) (rows []row, err error) {
 		for j := range ts.Exemplars {
 			r.addExemplar(ts.Exemplars[j].ToExemplar(&sb, nil))
 		}
-		for _, s := range ts.Samples { // one of both, see block.add
+		for _, s := range ts.Samples { // a TimeSeries has samples or histograms, see block.add
 			r.t, r.v = s.Timestamp, s.Value
 		}
 		for j := range ts.Histograms {
@@ -151,11 +151,11 @@ func (r *row) addExemplar(e exemplar.Exemplar) {
 	r.exemplars = append(r.exemplars, out)
 }
 
-// maxShown bounds a series in the log.
+// maxShown is the maximum length of a series in the log.
 const maxShown = 500
 
-// firstSeries returns the first series of the request in text form: which ones
-// a receiver means, it may say or not.
+// firstSeries returns the first series of the request in text form, because a
+// receiver may not say which series it refuses.
 func (p *writeRequest) firstSeries() string {
 	rows, err := read(p.body, p.message)
 	defer func() {

@@ -1,17 +1,17 @@
-// Package remotewrite is prometheus.remote_write: it sends samples to remote
-// write endpoints, of 1.0 and of 2.0, through a journal on disk for each.
+// Package remotewrite is prometheus.remote_write: it sends samples to endpoints
+// of remote write 1.0 and 2.0, through a journal on disk for each endpoint.
 //
-// In data order: ConsumeMetrics fans a batch out to the endpoints' gates, so
-// that a retry goes only to those that refused it; an endpoint puts it into
-// the open block of its shard (gather.go, block.go) in the bytes that will be
-// sent (encode.go, encode_v2.go), and answers once the block is in the journal
-// (engine/journal); one sender a shard joins the blocks that wait into requests
-// (join.go, write_request.go, merge.go) and posts them until each is accepted or rejected
-// (send.go), several at once while the shard is behind (spread.go). Only where the
-// endpoint turns out to want other bytes is a request encoded again (recode.go).
+// A batch takes the following path. ConsumeMetrics sends it to the gates of all
+// endpoints, so that a retry reaches only the endpoints that refused it. An
+// endpoint adds it to the open block of its shard (gather.go, block.go), already
+// encoded as it will be sent (encode.go, encode_v2.go), and returns when the
+// block is in the journal (engine/journal). One sender per shard joins the
+// waiting blocks into requests (join.go, write_request.go, merge.go) and sends
+// each until it is accepted or rejected (send.go). While a shard is behind,
+// several requests are sent concurrently (spread.go). A request is only encoded
+// again if the endpoint requires a different encoding (recode.go).
 //
-// It makes no difference between samples that are new and samples from before a
-// restart.
+// New samples and samples from before a restart are treated alike.
 package remotewrite
 
 import (
@@ -48,11 +48,11 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.remote_write.
+// Component is a prometheus.remote_write node's component.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]
-	none      atomic.Bool // there is no endpoint
+	none      atomic.Bool // there are no endpoints
 }
 
 var (
@@ -63,8 +63,8 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// New returns a component that works once it runs. It continues the outboxes of
-// previous, which may be nil.
+// New returns a component that works after Run is called. It continues the
+// outboxes of previous, which may be nil.
 func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
 	var before *outbox.Endpoints[*endpoint]
@@ -81,7 +81,7 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 	return c, nil
 }
 
-// Update takes new arguments. Endpoints that did not change are not touched.
+// Update applies new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
@@ -95,8 +95,8 @@ func (c *Component) Update(args any) error {
 	})
 }
 
-// Sourced returns the files that a client reads once. Those of httpclient it
-// reads again by itself.
+// Sourced returns the files that a client reads only once. httpclient reads its
+// own files again when they change.
 func (c *Component) Sourced() (paths []string) {
 	for _, e := range c.endpoints.Current() {
 		for _, p := range e.settings.Load().args.files() {
@@ -114,9 +114,9 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 	return e
 }
 
-// ConsumeMetrics returns when the samples are in the journal of every
-// endpoint. The error is a *flow.Partial of the endpoints that refused, unless
-// all did.
+// ConsumeMetrics returns when the samples are in the journal of every endpoint.
+// The error is a *flow.Partial of the endpoints that refused the batch, unless
+// all of them did.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if c.none.Load() {
 		c.o.Stats.Drop("no_endpoint", b.Len())
@@ -125,7 +125,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return out.Whole(out.SendMetrics(ctx, b))
 }
 
-// Backlog returns what waits to be sent.
+// Backlog returns the number of samples that wait to be sent.
 func (c *Component) Backlog() component.Backlog {
 	b := c.endpoints.Backlog()
 	for _, e := range c.endpoints.Current() {
@@ -139,7 +139,7 @@ func (c *Component) Backlog() component.Backlog {
 // Run sends until ctx ends.
 func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }
 
-// debugInfo is what the page shows of an endpoint.
+// debugInfo is the state of an endpoint that the web page shows.
 type debugInfo struct {
 	Endpoint       string           `json:"endpoint"`
 	URL            string           `json:"url"`

@@ -59,13 +59,14 @@ func decode(t testing.TB, text string) *remotewrite.Arguments {
 	return &a
 }
 
-// node is a running component on the real clock, unless it was given another.
+// node is a running component. It uses the real clock unless the test sets
+// another one.
 type node struct {
 	*componenttest.Node
 	c    *remotewrite.Component
 	stop func()
 
-	replace func() // stop, because a successor runs
+	replace func() // stop because a successor runs
 }
 
 func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *node {
@@ -91,7 +92,7 @@ func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *nod
 	return &node{n, built, stop, func() { cancel(component.ErrReplaced); end() }}
 }
 
-// startNew starts a component in a storage directory of its own.
+// startNew starts a component in a new storage directory.
 func startNew(t testing.TB, text string) *node {
 	t.Helper()
 	return start(t, componenttest.New(t, "prometheus.remote_write.test"), clock.System{}, text)
@@ -106,8 +107,9 @@ func (n *node) accept(t testing.TB, bs ...*batch.Metrics) {
 	}
 }
 
-// endpoint gives up no request, unless more says otherwise: what is sent again
-// because the machine is busy comes twice.
+// endpoint returns an endpoint whose requests time out after 5 minutes, unless more
+// sets a timeout: samples that are sent again because the machine is busy would
+// arrive twice.
 func endpoint(url, more string) string {
 	if !strings.Contains(more, "remote_timeout") {
 		more = "remote_timeout = \"5m\"\n" + more
@@ -137,7 +139,7 @@ func diff(t testing.TB, want, got any) {
 	}
 }
 
-// TestEveryBitArrives sends what is hard to carry into a real Prometheus.
+// TestEveryBitArrives sends unusual values to a real Prometheus.
 func TestEveryBitArrives(t *testing.T) {
 	t.Run("1.0", func(t *testing.T) { everyBit(t, v1, "application/x-protobuf", "0.1.0") })
 	t.Run("2.0", func(t *testing.T) {
@@ -183,7 +185,7 @@ func everyBit(t *testing.T, message remoteapi.WriteMessageType, contentType, ver
 	}
 	f := tsdbutil.GenerateTestFloatHistogram(1)
 	b.Histograms = append(b.Histograms, batch.Histogram{Row: add(floats, t0, f.Sum), Float: f})
-	if message == remoteapi.WriteV2MessageType { // 1.0 cannot carry it
+	if message == remoteapi.WriteV2MessageType { // 1.0 does not support it
 		custom := tsdbutil.GenerateTestCustomBucketsHistogram(1)
 		b.Histograms = append(b.Histograms, batch.Histogram{Row: add(series("custom_histogram"), t0, custom.Sum), Int: custom})
 	}
@@ -193,7 +195,7 @@ func everyBit(t *testing.T, message remoteapi.WriteMessageType, contentType, ver
 	srv.wait(t, func() bool { return srv.sent() == b.Len() })
 
 	want := rows(b)
-	// Prometheus keeps the marker of a histogram as a histogram.
+	// Prometheus stores the marker of a histogram as a histogram.
 	for i, r := range want {
 		if strings.HasPrefix(r, `{__name__="int_histogram"} 1735689609000`) {
 			want[i] = `{__name__="int_histogram"} 1735689609000 ` + (&histogram.Histogram{Sum: batch.Stale()}).String()
@@ -316,13 +318,13 @@ func TestMetadata(t *testing.T) {
 	}, got.Metadata)
 }
 
-// advance lets time of a fake clock pass as long as somebody waits for it.
+// advance advances a fake clock as long as a timer is set.
 func advance(c *clocktest.Fake) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		// Requests take real time. Without a pace, the journal's max_age may
-		// pass meanwhile.
+		// Requests take real time. Without a pause, the journal's max_age may
+		// pass in the meantime.
 		pace := time.NewTicker(100 * time.Microsecond)
 		defer pace.Stop()
 		for c.WaitTimers(ctx, 1) == nil && ctx.Err() == nil {
@@ -333,7 +335,7 @@ func advance(c *clocktest.Fake) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// timers is a clock that tells which timers are armed.
+// timers is a clock that reports the timers that are set.
 type timers struct {
 	*clocktest.Fake
 	armed chan time.Duration
@@ -363,13 +365,14 @@ func (t timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// waitFor returns when a timer of d was armed.
+// waitFor waits until a timer with duration d was set.
 func (c timers) waitFor(t testing.TB, d time.Duration) {
 	t.Helper()
 	c.waitWithin(t, d, d)
 }
 
-// waitWithin returns the next timer of a duration from least to most that is armed.
+// waitWithin waits for a timer with a duration from least to most and returns the
+// duration.
 func (c timers) waitWithin(t testing.TB, least, most time.Duration) time.Duration {
 	t.Helper()
 	timeout := time.NewTimer(time.Minute)
@@ -398,7 +401,7 @@ func TestRetry(t *testing.T) {
 			w.Header().Set("Retry-After", "17")
 			w.WriteHeader(429)
 		case 2:
-			theirs := c.Now().Add(-time.Hour).UTC() // clocks differ
+			theirs := c.Now().Add(-time.Hour).UTC() // the clock of the endpoint differs
 			w.Header().Set("Date", theirs.Format(http.TimeFormat))
 			w.Header().Set("Retry-After", theirs.Add(23*time.Second).Format(http.TimeFormat))
 			w.WriteHeader(503)
@@ -416,14 +419,14 @@ func TestRetry(t *testing.T) {
 		max_backoff = "700ms" }`))
 	b := gauges(1, 3, t0)
 	n.accept(t, b) // fills a block, so it does not wait
-	// Jitter makes each interval a little longer, max_backoff at most. What the
-	// endpoint asked for counts as the previous interval.
+	// Jitter makes each interval slightly longer, by at most max_backoff. The
+	// delay that the endpoint requested counts as the previous interval.
 	c.Advance(c.waitWithin(t, 17*time.Second, 17*time.Second+70*time.Millisecond))
 	c.Advance(c.waitWithin(t, 23*time.Second, 23*time.Second+70*time.Millisecond))
 	c.Advance(c.waitWithin(t, 630*time.Millisecond, 700*time.Millisecond))
 	c.waitWithin(t, 630*time.Millisecond, 700*time.Millisecond)
-	// It fails for more than 30 s by now; watch says so every 5 s, from when it
-	// sleeps again.
+	// By now, the endpoint has failed for more than 30 s. watch checks this every
+	// 5 s while it sleeps.
 	stop := advance(c.Fake)
 	defer stop()
 	n.Wait(t, func() bool {
@@ -449,7 +452,7 @@ func TestRetry(t *testing.T) {
 	n.metric(t, "weir_remote_write_samples_sent_total", "", 3)
 }
 
-// metric compares the sum of a metric's series that contain a label text.
+// metric compares the sum of all series of a metric that contain the text label.
 func (n *node) metric(t testing.TB, name, label string, want float64) {
 	t.Helper()
 	fams, err := n.Registry.Gather()
@@ -473,7 +476,7 @@ func (n *node) metric(t testing.TB, name, label string, want float64) {
 }
 
 func TestRejectedBlocksAreDropped(t *testing.T) {
-	// f answers the first request with status and expects what arrives.
+	// f answers the first request with status and checks which samples arrive.
 	f := func(status int, more string, dropped bool) {
 		t.Helper()
 		srv := newServer(t)
@@ -508,8 +511,9 @@ func TestRejectedBlocksAreDropped(t *testing.T) {
 	f(503, "", false)
 }
 
-// TestRedirects: one that keeps the request and the host is followed. Of others a client
-// makes a GET without a body, whatever the answer to which is, nothing arrived.
+// TestRedirects: a redirect that keeps the method and the host is followed. For
+// other redirects, a client sends a GET request without a body; whatever the
+// response, nothing arrived.
 func TestRedirects(t *testing.T) {
 	f := func(status int, follow, arrives, another bool) {
 		t.Helper()
@@ -559,7 +563,7 @@ func TestRedirects(t *testing.T) {
 
 func TestDeadEndpointHoldsUpNobody(t *testing.T) {
 	alive, hung := newServer(t), newServer(t)
-	const dead = "http://127.0.0.1:1" // not a port that was free a moment ago
+	const dead = "http://127.0.0.1:1" // a port that is never open
 	release := make(chan struct{})
 	hung.setFault(func(http.ResponseWriter, *http.Request, int) bool { <-release; return true })
 	n := startNew(t, endpoint(alive.URL, "")+endpoint(dead, "")+endpoint(hung.URL, ""))
@@ -600,9 +604,9 @@ func TestBacklogIsSentAfterARestart(t *testing.T) {
 	checkOrder(t, srv)
 }
 
-// TestBacklogOfAnotherTenant: when a node goes and another one comes that sends
-// to the same URL for somebody else, as items of a foreach do, the backlog is
-// not the other's; a node that sends for the same gets it.
+// TestBacklogOfAnotherTenant: if a node is replaced by one that sends to the same
+// URL for another tenant, as items of a foreach do, the new node does not get the
+// backlog. A node that sends for the same tenant gets it.
 func TestBacklogOfAnotherTenant(t *testing.T) {
 	f := func(a, b string) {
 		t.Helper()
@@ -623,7 +627,7 @@ func TestBacklogOfAnotherTenant(t *testing.T) {
 		own := gauges(2, 2, t0+1)
 		n.accept(t, own)
 		srv.wait(t, func() bool { return srv.count(t) >= 2 })
-		n.stop() // sends what is there
+		n.stop() // sends the samples that wait
 		diff(t, rows(own), srv.samples(t))
 		on("c", a)
 		srv.wait(t, func() bool { return srv.count(t) == 5 })
@@ -636,7 +640,7 @@ func TestBacklogOfAnotherTenant(t *testing.T) {
 	f("", `bearer_token = "b"`)
 }
 
-// checkOrder fails when a series went back in time.
+// checkOrder fails if the samples of a series arrived out of order.
 func checkOrder(t testing.TB, srv *server) {
 	t.Helper()
 	last := map[string]int64{}
@@ -657,7 +661,7 @@ func TestShutdownWritesOpenBlocksAtOnce(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
 	home := componenttest.New(t, "prometheus.remote_write.test")
-	fake := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)} // the deadline never comes
+	fake := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)} // the deadline never passes
 	n := start(t, home, fake, endpoint(srv.URL, ""))
 	b := gauges(1, 5, t0)
 	done := make(chan error, 1)
@@ -673,7 +677,8 @@ func TestShutdownWritesOpenBlocksAtOnce(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count(t) == 5 })
 }
 
-// TestOneEndpointRefuses has one journal full: the retry goes only there.
+// TestOneEndpointRefuses: the journal of one endpoint is full, and the retry goes
+// only to that endpoint.
 func TestOneEndpointRefuses(t *testing.T) {
 	good, bad := newServer(t), newServer(t)
 	bad.answer(503)
@@ -683,10 +688,10 @@ func TestOneEndpointRefuses(t *testing.T) {
 	for i := 0; partial == nil; i++ {
 		b := gauges(1, 2000, t0+int64(i)*1000)
 		bs = append(bs, b)
-		for j := range b.V { // so that it does not compress
+		for j := range b.V { // random values, which do not compress
 			b.V[j] = math.Float64frombits(uint64(j*i+1) * 0x9e3779b97f4a7c15 >> 2)
 		}
-		// Not before the other one has it, however busy the machine is.
+		// Not before the other endpoint has it, even if the machine is busy.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		returned := make(chan bool)
 		var wg sync.WaitGroup
@@ -742,8 +747,8 @@ func TestUpdate(t *testing.T) {
 	n.accept(t, before)
 	one.wait(t, func() bool { return len(one.received()) > 2 })
 
-	// Another URL and new credentials under the same name keep the backlog, and
-	// labels change from the next sample on.
+	// Another URL and new credentials with the same name keep the backlog. Labels
+	// change from the next sample on.
 	update(text(two.URL, `basic_auth {
 		username = "me"
 		password = "secret"
@@ -757,8 +762,8 @@ func TestUpdate(t *testing.T) {
 	two.wait(t, func() bool { return two.count(t) == 6 })
 	diff(t, `{__name__="m", e="x", i="0", source="1"} => 0 @[1735689600001]`, two.query(t, `m{e="x"}`, t0+1))
 
-	// An endpoint that is taken out gets nothing more; what it refused is not
-	// held against the others.
+	// An endpoint that is removed receives nothing more. Batches that it refused
+	// are not refused for the other endpoints.
 	three.wait(t, func() bool { return three.sent() == 6 })
 	came := three.sent()
 	update(text(two.URL, ""))
@@ -767,12 +772,12 @@ func TestUpdate(t *testing.T) {
 	if three.sent() != came {
 		t.Error("the endpoint that was removed got more")
 	}
-	// And it comes back with its journal.
+	// The endpoint returns with its journal.
 	update(text(two.URL, "") + endpoint(three.URL, ""))
 	n.accept(t, gauges(1, 1, t0+3))
 	three.wait(t, func() bool { return three.sent() == came+1 })
 
-	// Arguments that cannot work leave everything as it was.
+	// Invalid arguments change nothing.
 	bad := decode(t, text(two.URL, "")+endpoint(three.URL, ""))
 	bad.Endpoints[0].Client.TLSConfig.CAFile = filepath.Join(t.TempDir(), "missing")
 	if err := n.c.Update(bad); err == nil {
@@ -782,8 +787,8 @@ func TestUpdate(t *testing.T) {
 	three.wait(t, func() bool { return three.sent() == came+2 })
 }
 
-// TestHandOver replaces a component under load, as the engine does after one
-// failed: the successor waits for the journal and misses nothing.
+// TestHandOver replaces a component under load, as the engine does after a
+// failure. The successor waits for the journal, and no sample is lost.
 func TestHandOver(t *testing.T) {
 	srv := newServer(t)
 	home := componenttest.New(t, "prometheus.remote_write.test")
@@ -840,7 +845,7 @@ func TestSampleAgeLimit(t *testing.T) {
 	c.Advance(d)
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
 	diff(t, rows(b.Rows([]int{1})), srv.samples(t))
-	n.accept(t, gauges(1, 3, t0-100_000)) // all of them too old
+	n.accept(t, gauges(1, 3, t0-100_000)) // all samples are too old
 	c.Advance(31 * time.Second)
 	n.accept(t, gauges(1, 3, t0+60_000))
 	srv.wait(t, func() bool { return srv.count(t) == 4 })
@@ -911,7 +916,7 @@ func TestBatchesShareBlocks(t *testing.T) {
 		bs = append(bs, b)
 		wg.Go(func() { n.accept(t, b) })
 	}
-	// Two of them fill a block, which is written at once; the last waits.
+	// Two batches fill a block, which is written immediately; the last one waits.
 	srv.wait(t, func() bool { return srv.sent() == 30 })
 	c.waitFor(t, 100*time.Millisecond)
 	stop := advance(c.Fake)
@@ -922,7 +927,8 @@ func TestBatchesShareBlocks(t *testing.T) {
 	if n := len(srv.received()); n != 4 {
 		t.Errorf("%d requests for 35 samples in blocks of 10", n)
 	}
-	// A batch that is larger than a block and straddles several is whole.
+	// A batch that is larger than a block is divided among several blocks and
+	// arrives complete.
 	big := gauges(9, 34, t0+1)
 	n.accept(t, big)
 	srv.wait(t, func() bool { return srv.sent() == 69 })
@@ -957,8 +963,8 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 	n.Wait(t, func() bool { return n.Health().State == component.Healthy })
 }
 
-// TestEndpointsThatLookAlike holds that URLs that differ only in what is never
-// shown are told apart in the metrics: a registry drops what appears twice.
+// TestEndpointsThatLookAlike checks that URLs that differ only in hidden parts
+// are distinguished in the metrics, because a registry drops duplicates.
 func TestEndpointsThatLookAlike(t *testing.T) {
 	a, b := newServer(t), newServer(t)
 	n := startNew(t, endpoint(a.URL+"/?tenant=a", "")+endpoint(a.URL+"/?tenant=b", "")+endpoint(b.URL, ""))
@@ -973,13 +979,14 @@ func TestEndpointsThatLookAlike(t *testing.T) {
 	if n := got["weir_remote_write_samples_sent_total"]; n != 3 {
 		t.Errorf("%d endpoints in the metrics, want 3", n)
 	}
-	// Every reason is there before the first sample is dropped.
+	// Every reason is exposed before the first sample is dropped.
 	if n := got["weir_remote_write_samples_dropped_total"]; n != 3*18 {
 		t.Errorf("%d reasons of 3 endpoints, want 18 each", n)
 	}
 }
 
-// TestHeadersOfTheUser holds that a header wins where Alloy lets it.
+// TestHeadersOfTheUser checks that the user's headers take precedence where Alloy
+// allows it.
 func TestHeadersOfTheUser(t *testing.T) {
 	srv := newServer(t)
 	n := startNew(t, endpoint(srv.URL, `headers = { "Authorization" = "Token x", "User-Agent" = "me/1", "X-Scope-OrgID" = "t" }`))
@@ -989,8 +996,8 @@ func TestHeadersOfTheUser(t *testing.T) {
 	diff(t, []string{"Token x", "me/1", "t"}, []string{h.Get("Authorization"), h.Get("User-Agent"), h.Get("X-Scope-OrgID")})
 }
 
-// TestLargeRowsMakeSmallBlocks: receivers refuse requests above some size, so a
-// block is full by its bytes too.
+// TestLargeRowsMakeSmallBlocks: receivers refuse requests above a size, so the
+// size of a block in bytes is limited too.
 func TestLargeRowsMakeSmallBlocks(t *testing.T) {
 	srv := newServerOf(t, time.Hour, v1, v2)
 	for i, message := range []string{"", asV2, `header_from_label { label = "source" }`} {
@@ -1010,14 +1017,15 @@ func TestLargeRowsMakeSmallBlocks(t *testing.T) {
 	}
 }
 
-// TestOrphansAreListed holds that a backlog whose endpoint is gone is told of.
+// TestOrphansAreListed checks that a backlog without an endpoint is reported.
 func TestOrphansAreListed(t *testing.T) {
 	gone, srv := newServer(t), newServer(t)
 	gone.answer(503)
 	c := clocktest.New(time.UnixMilli(t0))
 	node := componenttest.New(t, "prometheus.remote_write.test")
 	n := start(t, node, c, endpoint(gone.URL, "")+endpoint(srv.URL, ""))
-	// advance moves the clock until done; what waits for it may not be ready yet.
+	// advance advances the clock until done returns true, because timers may not
+	// be set yet.
 	advance := func(step time.Duration, done func() bool) {
 		t.Helper()
 		tick := time.NewTicker(time.Millisecond)

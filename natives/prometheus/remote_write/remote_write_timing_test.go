@@ -25,8 +25,8 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// hostBatch is n samples such as node_exporter has them: eight labels, 40
-// series a metric, counters and gauges.
+// hostBatch returns n samples like those of node_exporter: eight labels, 40
+// series per metric, counters and gauges.
 func hostBatch(source uint64, n int) *batch.Metrics {
 	rng := rand.New(rand.NewPCG(1, source))
 	b := &batch.Metrics{Source: source}
@@ -86,9 +86,9 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkMessages is both messages side by side, of 100 sources of 1,000
-// samples, in blocks of one source or of several. They take turns, of which the
-// median counts.
+// BenchmarkMessages compares both messages with 100 sources of 1,000 samples, in
+// blocks of one source or of several. The messages alternate, and the median
+// counts.
 func BenchmarkMessages(b *testing.B) {
 	const sources, rows = 100, 1000
 	var in []*batch.Metrics
@@ -117,7 +117,7 @@ func BenchmarkMessages(b *testing.B) {
 				return sent
 			}
 			for at, gr := range groups {
-				encode(gr, in) // learns the series
+				encode(gr, in) // fills the caches for the series
 				sent[at] = encode(gr, in)
 			}
 			n := 0
@@ -143,7 +143,7 @@ func BenchmarkMessages(b *testing.B) {
 	f(10 * rows)
 }
 
-// BenchmarkTenants is 2,000 samples of as many tenants.
+// BenchmarkTenants encodes 2,000 samples of as many tenants.
 func BenchmarkTenants(b *testing.B) {
 	f := func(m message, tenants int) {
 		b.Run(fmt.Sprintf("%s/%d tenants", m, tenants), func(b *testing.B) {
@@ -205,7 +205,7 @@ func BenchmarkCompress(b *testing.B) {
 		})
 	}
 	f("s2 fast", s2.EncodeSnappy)
-	f("s2 better", snappy.Encode) // klauspost's snappy.Encode
+	f("s2 better", snappy.Encode) // snappy.Encode of klauspost
 	f("golang", gosnappy.Encode)
 }
 
@@ -247,8 +247,8 @@ func BenchmarkJournal(b *testing.B) {
 	f("append", put)
 }
 
-// BenchmarkAccept is a batch's whole way into the journal; with sending, also
-// to a server that reads it.
+// BenchmarkAccept measures the path of a batch into the journal and, with
+// sending, to a server that reads it.
 func BenchmarkAccept(b *testing.B) {
 	f := func(name, url string) {
 		b.Run(name, func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestUpdateKeepsConnections: the connection is used again after an update, unless
-// it is of what the client is made by.
+// TestUpdateKeepsConnections: the connection is reused after an update, unless
+// the update changes the settings of the client.
 func TestUpdateKeepsConnections(t *testing.T) {
 	srv := newServer(t)
 	came := make(chan string, 100)

@@ -7,20 +7,19 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// row is one sample to be sent, or what stands in its place, with all that
-// belongs to it.
+// row is one sample or histogram to be sent, with its labels and exemplars.
 type row struct {
 	series    *batch.Series
-	wire      string // labels that are sent in place of the series' own, "" for those
+	wire      string // labels that are sent instead of those of the series; "" if there are none
 	t         int64
 	v         float64
-	start     int64            // start timestamp, 0 for none
+	start     int64            // start timestamp, 0 if unknown
 	h         *batch.Histogram // nil for a float sample
 	exemplars []batch.Exemplar
 }
 
-// appendSized appends, as a varint, how many bytes appendWire appends and extra
-// more, and then what appendWire does.
+// appendSized appends the number of bytes that appendWire appends, plus extra, as
+// a varint, and then calls appendWire.
 func (r *row) appendSized(dst []byte, extra int) []byte {
 	if r.wire == "" {
 		return r.series.AppendSized(dst, extra)
@@ -28,7 +27,7 @@ func (r *row) appendSized(dst []byte, extra int) []byte {
 	return append(appendUvarint(dst, uint64(len(r.wire)+extra)), r.wire...)
 }
 
-// appendWire appends the labels that are sent, encoded.
+// appendWire appends the encoded labels that are sent.
 func (r *row) appendWire(dst []byte) []byte {
 	if r.wire == "" {
 		return r.series.AppendWire(dst)
@@ -44,7 +43,8 @@ func (r *row) labels() iter.Seq2[string, string] {
 	return batch.WireLabels(r.wire)
 }
 
-// exemplarTime returns when an exemplar was: with its sample unless it says.
+// exemplarTime returns the time of an exemplar. The default is the time of its
+// sample.
 func (r *row) exemplarTime(e *batch.Exemplar) int64 {
 	if e.HasT {
 		return e.T
@@ -52,7 +52,7 @@ func (r *row) exemplarTime(e *batch.Exemplar) int64 {
 	return r.t
 }
 
-// sparse reads a batch's sparse columns row after row.
+// sparse reads the sparse columns of a batch row by row.
 type sparse struct {
 	histograms []batch.Histogram
 	exemplars  []batch.Exemplar
@@ -63,7 +63,8 @@ func newSparse(b *batch.Metrics) sparse {
 	return sparse{b.Histograms, b.Exemplars, b.Starts}
 }
 
-// fill sets what r has in row i of the batch. Rows are asked for in order.
+// fill sets the fields of r from the sparse columns of row i. It must be called
+// with increasing i.
 func (c *sparse) fill(r *row, i int) {
 	for len(c.histograms) > 0 && c.histograms[0].Row < i {
 		c.histograms = c.histograms[1:]

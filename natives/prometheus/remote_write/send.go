@@ -14,20 +14,20 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// answer is what became of one request.
+// answer is the result of one request.
 type answer struct {
-	err        error // nil: accepted
-	written    int   // samples that were, unless it is to be sent again
+	err        error // nil if the request was accepted
+	written    int   // number of samples that were accepted, if the request is not sent again
 	retry      bool
-	retryAfter time.Duration // what the endpoint asked for, 0 if nothing
-	fallBack   bool          // it is to be sent again as remote write 1.0
-	stoodStill bool          // it was not the endpoint that had no time
-	divide     bool          // it was rejected for what is in it, or for its size
+	retryAfter time.Duration // the delay that the endpoint requested, or 0
+	fallBack   bool          // the request must be sent again as remote write 1.0
+	stoodStill bool          // weir was suspended: the timeout was not the fault of the endpoint
+	divide     bool          // the request was rejected because of its content or its size
 }
 
-// send delivers a shard's blocks, one request at a time or several, until ctx ends
-// and then as long as there are any and they are taken, but not after posting has
-// ended.
+// send sends the blocks of a shard, in one or several concurrent requests. After
+// ctx ends, it continues as long as there are blocks and the endpoint accepts
+// them, at most until posting ends.
 func (e *endpoint) send(ctx, posting context.Context, shard int) {
 	j := joiner{e: e, Reader: outbox.NewReader(e.Journal, e.Clock, shard)}
 	var pauses backoff.Pauses
@@ -55,8 +55,8 @@ func (e *endpoint) send(ctx, posting context.Context, shard int) {
 	}
 }
 
-// deliver returns when p is done; false: ctx ended and some of it is still in the
-// journal.
+// deliver returns true when p is done. It returns false if ctx ended and part of
+// p is still in the journal.
 func (e *endpoint) deliver(ctx, posting context.Context, p *writeRequest, pauses *backoff.Pauses) bool {
 	defer func() {
 		if p.slot {
@@ -95,16 +95,16 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *writeRequest, pauses
 			return false
 		}
 		p.slot = true
-		back := e.Comeback() // before the request, which may hang while it comes back
+		back := e.Comeback() // read before the request: the endpoint may recover while the request is in flight
 		a := e.post(posting, s, &p.request, attempt)
 		p.slot = false
 		e.inflight.end()
 		if a.fallBack {
 			e.fallBack(s, a.err)
-			continue // at once, but as a retry
+			continue // immediately, but counted as a retry
 		}
 		if a.retry && posting.Err() != nil {
-			return false // weir stops; the endpoint is not to blame
+			return false // weir stops, and the endpoint did not fail
 		}
 		if !a.retry {
 			if a.divide && a.written == 0 {
@@ -125,8 +125,8 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *writeRequest, pauses
 	}
 }
 
-// done ends a request that was answered for good. What was written of it is sent,
-// the rest is dropped.
+// done completes a request that is not sent again. The samples that were written
+// count as sent, the rest as dropped.
 func (e *endpoint) done(s *settings, p *writeRequest, a answer) {
 	e.finishRequest(p)
 	e.dropLeftOut(p)
@@ -145,16 +145,17 @@ func (e *endpoint) done(s *settings, p *writeRequest, a answer) {
 	e.answered(s, "partial", a.err, p)
 }
 
-// dropLeftOut counts the samples of a write request that are not in its request.
+// dropLeftOut counts the samples of a write request that its encoded request does
+// not contain.
 func (e *endpoint) dropLeftOut(p *writeRequest) {
 	e.Drop("too_old", p.all-p.samples-p.custom)
 	e.dropCustomBuckets(p.custom)
 }
 
-// request is what is posted.
+// request is the body and headers of a request.
 type request struct {
 	message       message
-	header, value string // if header is not ""
+	header, value string // set if header is not ""
 	body          []byte
 	samples       int
 }
@@ -167,9 +168,9 @@ func (s *settings) oldest(now time.Time) int64 {
 	return noneOld
 }
 
-// post makes one request.
+// post sends one request.
 func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt int) answer {
-	header := s.Header.Clone() // Prometheus's round-trippers write to it, and shards post at once
+	header := s.Header.Clone() // Prometheus's round-trippers modify it, and shards send concurrently
 	if r.message == v2 {
 		header.Set("Content-Type", "application/x-protobuf;proto="+messageV2)
 		header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
@@ -189,7 +190,7 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	}
 	a := e.classifyAnswer(s, r, resp.Response, resp.Message)
 	if code := resp.StatusCode; code == http.StatusBadRequest || code == http.StatusUnprocessableEntity || code == http.StatusRequestEntityTooLarge {
-		// A block may be to blame for the others.
+		// One block may be the reason why the others are rejected too.
 		a.divide = !a.fallBack && !a.retry
 	}
 	outcome := "ok"
@@ -211,7 +212,8 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	return a
 }
 
-// classifyAnswer sorts an answer into a retry class: those of Prometheus.
+// classifyAnswer decides, by the rules of Prometheus, whether a request is
+// retried.
 func (e *endpoint) classifyAnswer(s *settings, r *request, resp *http.Response, message string) answer {
 	message = message[:min(len(message), 1<<10)]
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
@@ -231,12 +233,14 @@ func (e *endpoint) classifyAnswer(s *settings, r *request, resp *http.Response, 
 	return a
 }
 
-// judgeV2 knows what an answer means to a request of remote write 2.0 only; ok
-// is false when it is the same as for 1.0. Receivers say how much they wrote.
-// Who takes a request and does not say so is one of 1.0 that did not look at the
-// Content-Type, and found a request without series.
+// judgeV2 evaluates responses that have a special meaning for remote write 2.0.
+// ok is false if the response means the same as for 1.0. Receivers of 2.0 report
+// how many samples they wrote. A receiver that accepts a request without this
+// report supports only 1.0, ignored the Content-Type and found a request without
+// series.
 //
-// Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/#required-written-response-headers
+// Format:
+// https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/#required-written-response-headers
 func (e *endpoint) judgeV2(s *settings, r *request, resp *http.Response, line string) (a answer, ok bool) {
 	if resp.StatusCode == http.StatusUnsupportedMediaType {
 		return answer{fallBack: true, err: fmt.Errorf("server answered %s: %s", resp.Status, line)}, true

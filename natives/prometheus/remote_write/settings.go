@@ -17,25 +17,25 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// settings are what an endpoint works by. They are immutable and replaced as a
-// whole, while blocks gathered under the old ones may still be sent.
+// settings are the settings of an endpoint. They are immutable and replaced as a
+// whole. Blocks gathered under the old settings may still be sent afterwards.
 type settings struct {
 	outbox.RemoteSettings
 	args     *Endpoint
 	external map[string]string
 	files    string // digest of the files that the client reads once
 
-	labels      *labeler                 // nil: as they are
-	symbols     *atomic.Pointer[symbols] // of what labels makes
+	labels      *labeler                 // nil if labels are sent unchanged
+	symbols     *atomic.Pointer[symbols] // of the labels after labels was applied
 	values      *values
 	maxSamples  int
 	groupBlocks int
 	deadline    time.Duration // how long samples are gathered before they are written to the journal
-	wait        time.Duration // how long they then wait in it for a full request
-	requests    int           // most in flight
+	wait        time.Duration // how long blocks then wait in the journal for a full request
+	requests    int           // maximum number of concurrent requests
 }
 
-// newSettings returns old itself when nothing changed. old may be nil.
+// newSettings returns old itself if nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
 		RemoteSettings: outbox.RemoteSettings{
@@ -61,7 +61,7 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		}
 	}
 	if sameLabels {
-		s.labels, s.symbols, s.values = old.labels, old.symbols, old.values // with what they remember
+		s.labels, s.symbols, s.values = old.labels, old.symbols, old.values // keeps their caches
 	} else {
 		s.labels = newLabeler(a.ExternalLabels, e.WriteRelabel, e.HeaderFromLabel)
 		s.symbols = new(atomic.Pointer[symbols])
@@ -69,19 +69,19 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		s.values = &values{now: o.Clock.Now, at: map[string]time.Time{}}
 	}
 	if old != nil && s.files == old.files && e.sameClient(old.args) {
-		s.Client = old.Client // with its connections
+		s.Client = old.Client // keeps its connections
 	} else if err := s.newClient(o); err != nil {
 		return nil, fmt.Errorf("cannot send to %s: %w", e.ref().Label(), err)
 	}
 	s.Header = http.Header{"User-Agent": {o.UserAgent}}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // a header may be set in two spellings: choose the same one each time
 		s.Header.Set(name, e.Headers[name])
 	}
 	s.Header.Set("Content-Encoding", "snappy")
 	return s, nil
 }
 
-// sameClient reports whether the client of o is also one for e.
+// sameClient reports whether the client of o can be used for e.
 func (e *Endpoint) sameClient(o *Endpoint) bool {
 	of := func(e *Endpoint) []any {
 		return []any{e.URL, e.RoundRobinDNS, e.Client, e.SigV4, e.AzureAD, e.GoogleIAM}
@@ -89,7 +89,7 @@ func (e *Endpoint) sameClient(o *Endpoint) bool {
 	return reflect.DeepEqual(of(e), of(o))
 }
 
-// newClient makes the client. What it is made of, sameClient compares.
+// newClient creates the client. sameClient compares all settings that it uses.
 func (s *settings) newClient(o *component.Options) error {
 	e := s.args
 	var opts []config.HTTPClientOption
@@ -109,7 +109,7 @@ func (s *settings) newClient(o *component.Options) error {
 	return nil
 }
 
-// removeIdle forgets what is known of series and values that went.
+// removeIdle removes cached data of series and values that no longer exist.
 func (s *settings) removeIdle() {
 	if s.labels != nil {
 		s.labels.memo.Sweep(nil)

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// lateAfter is how old a block may get before more shards are used, and how
-	// long those have to show what they can do before there are more again.
+	// lateAfter is the age of a block from which more shards are used. It is also
+	// the time between two increases, so that the first one can take effect.
 	lateAfter = time.Second
-	// calmFor is how long fewer shards must have been enough before some are
-	// given up.
+	// calmFor is how long fewer shards must have been sufficient before their
+	// number is reduced.
 	calmFor = time.Minute
 )
 
 // shards distributes sources over the shards in use. Each shard has a request in
-// flight and a block that fills, so there are no more of them than it takes to
-// keep up: requests are fuller the fewer there are. A shard that does not keep up
-// with one request at a time is spread when it is sent (spread.go).
+// flight and an open block. Requests are fuller if there are fewer shards, so
+// only as many are used as needed to keep up. A shard that cannot keep up with
+// one request at a time is spread over several when it is sent (spread.go).
 //
-// Using another number of shards moves series from shard to shard. What is gathered
-// is written before that, and a barrier in the journal keeps later blocks behind
-// all earlier ones. So shards are added while little is waiting: in the first second
-// of an outage, not at its end.
+// A change of the number of shards moves series between shards. Before the
+// change, gathered samples are written, and a barrier in the journal keeps later
+// blocks behind all earlier ones. Therefore, shards are added while few blocks
+// are waiting: in the first second of an outage, not at its end.
 type shards struct {
 	e         *endpoint
 	gatherers []*gatherer // one for each shard of the journal
 	used      atomic.Int32
-	came      atomic.Int64 // samples
+	came      atomic.Int64 // samples received
 
 	mu    sync.Mutex
-	since time.Time // when used was changed or was last too small
-	at    moment    // what had happened then
+	since time.Time // when used was changed or was last found too small
+	at    moment    // the counters at that time
 }
 
 func newShards(e *endpoint) *shards {
@@ -49,8 +49,8 @@ func newShards(e *endpoint) *shards {
 	return l
 }
 
-// bounds returns the least and the most shards to use. The journal may have
-// fewer than the settings ask for, until it is made anew.
+// bounds returns the minimum and maximum number of shards to use. The journal may
+// have fewer shards than the settings request, until a new one is created.
 func (l *shards) bounds(s *settings) (least, most int) {
 	most = min(s.args.Queue.shards(), len(l.gatherers))
 	return min(s.args.Queue.MinShards, most), most
@@ -69,27 +69,27 @@ func (l *shards) add(s *settings, b *batch.Metrics) error {
 	}
 }
 
-// review changes the number of shards in use. It is called after each group; no
-// gatherer is locked.
+// review adjusts the number of shards in use. It is called after each group, when
+// no gatherer is locked.
 //
-// More shards are used when blocks wait although the endpoint answers fast, and as
-// soon as it fails. An endpoint that is slow gets the blocks of each shard in
-// several requests at once, whatever the number of shards (spread.go); a barrier
-// would only hold up its backlog. Once nothing is late, the number follows from
-// the samples that come, those that a request holds, and the time that it takes.
+// More shards are used if blocks wait although the endpoint is fast, and as soon
+// as the endpoint fails. If the endpoint is slow, the blocks of each shard are
+// sent in several concurrent requests, whatever the number of shards (spread.go);
+// a barrier would only delay the backlog. When no block is late, the number
+// results from the rate of samples, the samples per request, and the latency.
 func (l *shards) review() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, used := l.e.Clock.Now(), int(l.used.Load())
 	s, latency := l.e.settings.Load(), l.e.latency()
 	blocks, age := l.e.Journal.Waiting()
-	late := blocks > 1 && age >= lateAfter+s.wait+2*latency // one for the request before and one for its own
+	late := blocks > 1 && age >= lateAfter+s.wait+2*latency // one latency for the previous request and one for its own
 	span := now.Sub(l.since)
 	if span < lateAfter || !late && span < calmFor {
 		return
 	}
 	at := moment{l.came.Load(), l.e.answers.Load(), l.e.failures.Load()}
-	busy := float64(at.samples-l.at.samples) / span.Seconds() / float64(s.maxSamples) * latency.Seconds() // shards
+	busy := float64(at.samples-l.at.samples) / span.Seconds() / float64(s.maxSamples) * latency.Seconds() // number of shards
 	answered, failed := at.answers > l.at.answers, at.failures > l.at.failures
 	wanted := used
 	switch {
@@ -108,9 +108,9 @@ func (l *shards) review() {
 	}
 }
 
-// moment is what had happened at some time.
+// moment contains the counters at some time.
 type moment struct {
-	samples           int64 // that came
+	samples           int64 // samples received
 	answers, failures int64 // of the endpoint
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// queue returns how many shards are in use and how many blocks are pending.
+// queue returns the number of shards in use and the number of pending blocks.
 func (n *node) queue(t testing.TB) (shards, blocks int) {
 	t.Helper()
 	var info struct {
@@ -33,7 +33,8 @@ func (n *node) queue(t testing.TB) (shards, blocks int) {
 	return info.Endpoints[0].Shards, info.Endpoints[0].Pending
 }
 
-// order is an endpoint that keeps the times of each series' samples as they came.
+// order is an endpoint that records the times of the samples of each series in
+// the order of arrival.
 type order struct {
 	down atomic.Bool // it answers 503
 
@@ -60,7 +61,7 @@ func (o *order) readRequests(srv *server) {
 	})
 }
 
-// inOrder fails the test unless each of the series has samples 0 to n-1.
+// inOrder fails the test unless each series has the samples 0 to n-1.
 func (o *order) inOrder(t *testing.T, series, n int) {
 	t.Helper()
 	o.mu.Lock()
@@ -78,9 +79,9 @@ func (o *order) inOrder(t *testing.T, series, n int) {
 	}
 }
 
-// TestShardsFollowTheEndpoint uses one shard while the endpoint takes what comes,
-// more and more of them when it does not, and one again when it did for long.
-// The samples of a series arrive in their order all along.
+// TestShardsFollowTheEndpoint: one shard is used while the endpoint keeps up,
+// more while it does not, and one again after it has kept up for a long time. The
+// samples of each series always arrive in order.
 func TestShardsFollowTheEndpoint(t *testing.T) {
 	f := func(more string, least, most int) {
 		t.Helper()
@@ -101,7 +102,7 @@ func TestShardsFollowTheEndpoint(t *testing.T) {
 			batches[i] = gauges(uint64(i), each, 0)
 		}
 		sent := 0
-		send := func() { // a batch of each source, side by side
+		send := func() { // sends one batch of each source concurrently
 			t.Helper()
 			var wg sync.WaitGroup
 			for _, b := range batches {
@@ -167,15 +168,15 @@ func TestShardsFollowTheEndpoint(t *testing.T) {
 	f("min_shards = 4\nmax_shards = 2", 4, 4)
 }
 
-// TestOpenBlocksBeforeShardsChange: what is gathered in a shard is written before
-// its source belongs to another.
+// TestOpenBlocksBeforeShardsChange: the samples gathered in a shard are written
+// before their source moves to another shard.
 func TestOpenBlocksBeforeShardsChange(t *testing.T) {
 	srv := newServer(t)
 	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
 	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c, endpoint(srv.URL, ""))
 	done := make(chan error, 1)
 	go func() { done <- n.c.ConsumeMetrics(t.Context(), gauges(1, 3, t0)) }()
-	c.waitFor(t, 100*time.Millisecond) // its deadline, which does not come
+	c.waitFor(t, 100*time.Millisecond) // the timer of its deadline, which does not fire
 	n.c.UseShards(2)
 	if err := <-done; err != nil {
 		t.Error(err)

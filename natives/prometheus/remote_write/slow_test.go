@@ -20,7 +20,7 @@ import (
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 )
 
-// slow is an endpoint that takes some time for each answer. It runs without a
+// slow is an endpoint that takes some time for each response. It does not use the
 // network, so that tests can use the clock of a synctest bubble.
 type slow struct {
 	t       *testing.T
@@ -28,14 +28,14 @@ type slow struct {
 
 	mu       sync.Mutex
 	down     bool                  // it answers 503
-	judge    func(rows []sent) int // returns the status of the answer; nil: 200
-	inflight int                   // requests
-	most     int                   // of them at once
-	busy     map[string]bool       // series in flight
+	judge    func(rows []sent) int // returns the status of the response; nil means 200
+	inflight int                   // number of current requests
+	most     int                   // maximum of inflight
+	busy     map[string]bool       // the series in current requests
 	last     map[string]int64      // by series, the last timestamp
 	accepted []acceptance          // requests
 	total    int                   // samples accepted
-	headers  map[string]int        // samples accepted by X-Scope-OrgID
+	headers  map[string]int        // accepted samples by X-Scope-OrgID
 }
 
 // sent is a sample in a request.
@@ -135,7 +135,7 @@ func (s *slow) requests() []acceptance {
 	return slices.Clone(s.accepted)
 }
 
-// atOnce returns how many requests were in flight at once, at most.
+// atOnce returns the maximum number of concurrent requests.
 func (s *slow) atOnce() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,8 @@ func (s *slow) count() int {
 	return s.total
 }
 
-// rate returns the samples per second of the middle of what was accepted since
-// some sample: from a tenth to nine tenths.
+// rate returns the samples per second in the middle of the time since sample
+// from: between a tenth and nine tenths of the samples.
 func (s *slow) rate(from int) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,8 @@ func startSlow(t *testing.T, n *componenttest.Node, s *slow, text string) *node 
 	return &node{n, built, end, nil}
 }
 
-// scrape sends a batch of each source every second, for some seconds.
+// scrape sends a batch of each source every second for the given number of
+// seconds.
 func scrape(t *testing.T, n *node, batches []*batch.Metrics, seconds int) {
 	t.Helper()
 	for range seconds {
@@ -217,7 +218,7 @@ func (n *node) pending(t *testing.T) int {
 	return blocks
 }
 
-// drain waits until nothing is pending, for some seconds at most.
+// drain waits until nothing is pending, for at most the given number of seconds.
 func drain(t *testing.T, n *node, seconds int) {
 	t.Helper()
 	for range seconds * 10 {
@@ -230,7 +231,7 @@ func drain(t *testing.T, n *node, seconds int) {
 }
 
 // TestSlowEndpointKeepsUp runs a few targets against an endpoint that takes 1.5 s
-// for each answer: the journal must not grow, and requests must be full.
+// for each response: the journal must not grow, and requests must be full.
 func TestSlowEndpointKeepsUp(t *testing.T) {
 	f := func(config string, sizes ...int) {
 		t.Helper()
@@ -243,7 +244,7 @@ func TestSlowEndpointKeepsUp(t *testing.T) {
 				batches = append(batches, gauges(uint64(i), size, 0))
 				perSecond += size
 			}
-			scrape(t, n, batches, 20) // it adapts
+			scrape(t, n, batches, 20) // time to adapt
 			scrape(t, n, batches, 60)
 			if waiting := 80*perSecond - s.count(); waiting > 5*perSecond {
 				t.Errorf("%v: %d samples are waiting, which is more than those of 5 s", sizes, waiting)
@@ -267,9 +268,10 @@ func TestSlowEndpointKeepsUp(t *testing.T) {
 	f("", 10, 10, 10)
 }
 
-// TestBacklogDrainsAtFullRate lets a backlog form, mostly in one shard, and checks
-// that it drains at nearly the rate that the endpoint can take. The measured time
-// has 36 rounds of requests or fewer, and a round with idle requests costs 3 %.
+// TestBacklogDrainsAtFullRate creates a backlog, mostly in one shard, and checks
+// that it drains at nearly the rate that the endpoint supports. The measured time
+// contains at most 36 rounds of requests, and a round with idle requests costs 3
+// %.
 func TestBacklogDrainsAtFullRate(t *testing.T) {
 	f := func(shards, sources, each, seconds int, restart bool, config string) {
 		t.Helper()
@@ -313,9 +315,9 @@ func TestBacklogDrainsAtFullRate(t *testing.T) {
 	f(20, 2, 1500, 60, false, "")
 }
 
-// TestPoisonedBlock has an endpoint reject every request that contains a certain
-// series. Only its block may be lost, whether requests are made of whole blocks
-// or of parts of them.
+// TestPoisonedBlock: an endpoint rejects every request that contains a certain
+// series. Only its block may be lost, whether requests consist of whole blocks or
+// of parts of them.
 func TestPoisonedBlock(t *testing.T) {
 	f := func(latency time.Duration, each int) {
 		t.Helper()
@@ -338,7 +340,7 @@ func TestPoisonedBlock(t *testing.T) {
 			scrape(t, n, []*batch.Metrics{clean}, 10)
 			s.set(false)
 			drain(t, n, 100)
-			lost := 20*each + 5 - s.count() // of the block
+			lost := 20*each + 5 - s.count() // from the block
 			if lost < 1 || lost > 5 {
 				t.Errorf("%d samples are missing", lost)
 			}
@@ -351,9 +353,8 @@ func TestPoisonedBlock(t *testing.T) {
 	f(1500*time.Millisecond, 300)
 }
 
-// TestBatchSendDeadline holds that samples wait for a full request as long as
-// batch_send_deadline says, if the config sets it, and that nothing waits when
-// weir stops.
+// TestBatchSendDeadline checks that samples wait for a full request as long as
+// batch_send_deadline specifies, and that nothing waits when weir stops.
 func TestBatchSendDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, time.Millisecond)
@@ -361,7 +362,8 @@ func TestBatchSendDeadline(t *testing.T) {
 		began := time.Now()
 		scrape(t, n, []*batch.Metrics{gauges(1, 10, 0), gauges(2, 10, 0)}, 9)
 		_ = clock.Sleep(t.Context(), clock.System{}, time.Minute)
-		// The first request is full when all but the last 80 have come.
+		// The first request is full when all samples except the last 80 have
+		// arrived.
 		accepted := s.requests()
 		if len(accepted) != 2 || accepted[0].samples != 100 || accepted[1].samples != 80 {
 			t.Fatalf("got %v", accepted)
@@ -379,7 +381,7 @@ func TestBatchSendDeadline(t *testing.T) {
 			t.Errorf("%d samples arrived, and to stop took %s", s.count(), took)
 		}
 	})
-	// By default nothing waits for longer than its journal write.
+	// By default, nothing waits longer than the journal write takes.
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, time.Millisecond)
 		n := startSlow(t, componenttest.New(t, "prometheus.remote_write.test"), s, "")
@@ -393,9 +395,9 @@ func TestBatchSendDeadline(t *testing.T) {
 	})
 }
 
-// TestTenantsOfSlowEndpoint holds that requests of several tenants are in flight
-// at once, and that those of one tenant that is asked to wait hold up no other
-// shard.
+// TestTenantsOfSlowEndpoint checks that requests of several tenants are in flight
+// concurrently, and that a tenant that is asked to wait does not delay other
+// shards.
 func TestTenantsOfSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants, each = 40, 20

@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// spreadFrom is the latency of an endpoint from which a shard may be spread. To
-	// take blocks apart costs CPU time, and an endpoint that answers faster takes
-	// enough from one request at a time.
+	// spreadFrom is the minimum latency of an endpoint whose shards may be
+	// spread. Splitting blocks costs CPU time, and with a faster endpoint, one
+	// request at a time is sufficient.
 	spreadFrom = 20 * time.Millisecond
 	// spreadWait is how long samples of a spread shard wait for a full request.
 	spreadWait = 500 * time.Millisecond
-	// bins is how many groups the series of a shard are divided into.
+	// bins is the number of groups into which the series of a shard are divided.
 	bins = 1024
-	// maxSpreadBytes and maxSpreadBlocks bound what a spread shard has in memory.
+	// maxSpreadBytes and maxSpreadBlocks limit the memory of a spread shard.
 	maxSpreadBytes  = 64 << 20
 	maxSpreadBlocks = 4096
 )
 
-// spread sends a shard's blocks with several requests in flight. A shard is spread
-// while one request at a time is not enough: see endpoint.behind.
+// spread sends the blocks of a shard in several concurrent requests. A shard is
+// spread while one request at a time is not sufficient: see endpoint.behind.
 //
 // It reads blocks ahead and divides their samples into bins by the labels of
-// their series. A request takes all samples of some bins, which are busy until
-// it is done. So each series is in one request at a time, and its samples stay in
-// order, whatever the number of requests in flight.
+// their series. A request takes all samples of some bins, which are busy until it
+// is done. Therefore, each series is in one request at a time, and its samples
+// stay in order, whatever the number of concurrent requests.
 type spread struct {
 	e     *endpoint
 	shard int
 
 	bins      map[binKey]*bin
-	samples   int // in bins and in flight
+	samples   int // samples in bins and in flight
 	bytes     int
-	inflight  int           // requests
-	flights   []*flight     // read, and not all done
-	last      journal.Block // that was read
+	inflight  int           // number of requests
+	flights   []*flight     // blocks that were read and are not done
+	last      journal.Block // the last block that was read
 	buf       []byte
 	exhausted bool // the journal had no further block
-	leaving   bool // it reads no more
+	leaving   bool // no more blocks are read
 	done      chan *shipment
 }
 
-// binKey names a bin. Different headers have different bins, because a request
+// binKey identifies a bin. Each header value has its own bins, because a request
 // has one header.
 type binKey struct {
 	header, value string
 	n             uint64
 }
 
-// bin is samples that wait, in order.
+// bin is a queue of waiting samples, in order.
 type bin struct {
 	pieces []piece
 	busy   bool
@@ -63,15 +63,15 @@ type bin struct {
 // shipment is a request of a spread shard.
 type shipment struct {
 	*writeRequest
-	keys    []binKey // of its bins
+	keys    []binKey // the bins that it contains
 	samples int
 	bytes   int
-	ok      bool // it is done
+	ok      bool // accepted or rejected, so not in the journal any more
 }
 
-// mustSpread reports whether a shard is to be spread: samples have waited for long,
-// more are waiting than the request p can take, and the endpoint could take more
-// at a time. more says whether there is a block behind p.
+// mustSpread reports whether a shard is to be spread: its samples have waited for
+// a long time, more are waiting than the request p can take, and the endpoint can
+// take more concurrent requests. more is true if there is a block after p.
 func (e *endpoint) mustSpread(s *settings, p *writeRequest, more bool) bool {
 	if !more || e.latency() < spreadFrom || e.Clock.Now().Sub(time.UnixMilli(p.pieces[0].of.Time)) < lateAfter+s.wait {
 		return false
@@ -79,8 +79,8 @@ func (e *endpoint) mustSpread(s *settings, p *writeRequest, more bool) bool {
 	return e.inflight.idle(s.requests) || p.all*10 < s.maxSamples*9
 }
 
-// spread sends the shard's blocks until few are waiting, beginning with flights. It
-// returns false if ctx ended and blocks are left in the journal.
+// spread sends the blocks of the shard, beginning with flights, until few are
+// waiting. It returns false if ctx ended and blocks are left in the journal.
 func (e *endpoint) spread(ctx, posting context.Context, shard int, flights []*flight) bool {
 	e.spreading.Add(1)
 	defer e.spreading.Add(-1)
@@ -90,7 +90,7 @@ func (e *endpoint) spread(ctx, posting context.Context, shard int, flights []*fl
 		w.add(f)
 		w.last = f.Block
 	}
-	w.last.Payload = nil // the caller's
+	w.last.Payload = nil // the payload belongs to the caller
 	timer := e.Clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	failed := false
@@ -124,14 +124,14 @@ func (e *endpoint) spread(ctx, posting context.Context, shard int, flights []*fl
 	}
 }
 
-// limit returns how many samples a shard may have in memory: for each request that
-// it may have in flight, what that has and as many that wait.
+// limit returns the maximum number of samples that a shard may have in memory:
+// for each concurrent request, the samples in it and as many waiting ones.
 func (w *spread) limit(s *settings) int {
 	each := s.maxSamples + min(s.maxSamples, max(s.args.Queue.Capacity-s.maxSamples, s.maxSamples/4))
 	return each * (1 + s.requests/max(int(w.e.spreading.Load()), 1))
 }
 
-// fill reads blocks.
+// fill reads blocks ahead.
 func (w *spread) fill(s *settings) {
 	limit := w.limit(s)
 	w.flights = slices.DeleteFunc(w.flights, func(f *flight) bool { return f.left.Load() <= 0 })
@@ -150,7 +150,7 @@ func (w *spread) fill(s *settings) {
 	w.exhausted = w.leaving
 }
 
-// add divides a block's samples into bins.
+// add divides the samples of a block into bins.
 func (w *spread) add(f *flight) {
 	n := 0
 	err := scan(f.body, f.message, func(data []byte, hash uint64, table *symbolTable) {
@@ -164,7 +164,7 @@ func (w *spread) add(f *flight) {
 		w.bytes += len(data)
 		n++
 	})
-	f.body, f.Payload = nil, nil // the buffer is used again
+	f.body, f.Payload = nil, nil // the buffer is reused
 	w.samples += n
 	f.left.Store(int64(n))
 	w.flights = append(w.flights, f)
@@ -178,20 +178,20 @@ func (w *spread) add(f *flight) {
 	}
 }
 
-// candidate is the bins that may be in one request.
+// candidate is a set of bins that may be in the same request.
 type candidate struct {
 	form
 	keys    []binKey
 	samples int
 	bytes   int
-	first   journal.Block // of the sample that has waited longest
+	first   journal.Block // the block of the sample that has waited longest
 }
 
 func (c *candidate) full(s *settings) bool {
 	return c.samples >= s.maxSamples || c.bytes >= maxBlock
 }
 
-// candidates returns what can be sent now, by form.
+// candidates returns the bins that can be sent now, by form.
 func (w *spread) candidates(s *settings) map[form]*candidate {
 	all := map[form]*candidate{}
 	for key, b := range w.bins {
@@ -219,10 +219,11 @@ func (w *spread) candidates(s *settings) map[form]*candidate {
 	return all
 }
 
-// size returns about how many bytes a piece adds to a request, symbols aside.
+// size returns the approximate number of bytes that a piece adds to a request,
+// without symbols.
 func (pc *piece) size() int { return len(pc.data) + 4 }
 
-// start sends a request if it may and there is one to send.
+// start sends a request if there is one and the limit allows it.
 func (w *spread) start(ctx, posting context.Context, s *settings) bool {
 	var next *candidate
 	for _, c := range w.candidates(s) {
@@ -245,7 +246,7 @@ func (w *spread) start(ctx, posting context.Context, s *settings) bool {
 	return true
 }
 
-// buildRequest makes a request of the samples that have waited longest.
+// buildRequest builds a request from the samples that have waited longest.
 func (w *spread) buildRequest(s *settings, c *candidate) *shipment {
 	slices.SortFunc(c.keys, func(a, b binKey) int {
 		return int(int64(w.bins[a].pieces[0].of.Seq - w.bins[b].pieces[0].of.Seq))
@@ -255,8 +256,9 @@ func (w *spread) buildRequest(s *settings, c *candidate) *shipment {
 	size := 0
 	for _, key := range c.keys {
 		b := w.bins[key]
-		// The rest of a bin has to wait until the request is done. So a bin is
-		// divided only if the request would be far from full otherwise.
+		// The rest of a divided bin has to wait until the request is done.
+		// Therefore, a bin is divided only if the request would otherwise be far
+		// from full.
 		if sh.all+len(b.pieces) > s.maxSamples && sh.all*10 >= s.maxSamples*9 {
 			continue
 		}
@@ -302,9 +304,9 @@ func (w *spread) finish(sh *shipment) {
 	}
 }
 
-// patience returns how long samples wait for a full request. While some shard has
-// a backlog and no further request may be in flight, a request that is not full
-// takes the place of a full one. So it waits for longer then.
+// patience returns how long samples wait for a full request. They wait longer
+// while some shard has a backlog and the limit of concurrent requests is reached,
+// because an incomplete request would take the place of a full one.
 func (e *endpoint) patience(s *settings) time.Duration {
 	if e.spreading.Load() == 0 || e.inflight.idle(s.requests) {
 		return s.wait
@@ -317,7 +319,7 @@ func (w *spread) wait(s *settings, b journal.Block) time.Duration {
 	return outbox.Remaining(b, max(w.e.patience(s), spreadWait), w.e.Clock.Now())
 }
 
-// nextDue returns when a request is to be sent that is not full.
+// nextDue returns the time until an incomplete request is to be sent.
 func (w *spread) nextDue(s *settings) time.Duration {
 	due := time.Hour
 	for _, c := range w.candidates(s) {

@@ -13,12 +13,13 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// What was accepted last is sent before Run returns, if the endpoint accepts it.
+// TestStopSendsWhatIsThere: the last accepted samples are sent before Run
+// returns, if the endpoint accepts them.
 func TestStopSendsWhatIsThere(t *testing.T) {
 	srv := newServer(t)
 	hold := make(chan bool)
 	srv.setFault(func(http.ResponseWriter, *http.Request, int) bool { <-hold; return false })
-	// The time that a shutdown may take does not pass.
+	// The time limit of the shutdown never passes.
 	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), clocktest.New(time.UnixMilli(t0)),
 		endpoint(srv.URL, "queue_config { max_samples_per_send = 10 }"))
 	var sent []*batch.Metrics
@@ -36,7 +37,8 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 	diff(t, rows(sent...), srv.samples(t))
 }
 
-// What is not taken is left for the next start, without a second try.
+// TestStopDoesNotInsist: samples that the endpoint refuses are left for the next
+// start, without a second attempt.
 func TestStopDoesNotInsist(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(http.StatusServiceUnavailable)

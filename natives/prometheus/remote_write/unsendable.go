@@ -10,12 +10,14 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// reasonCustomBuckets is the reason for native histograms with custom buckets
-// that remote write 1.0 cannot carry. Its name is Prometheus's.
+// reasonCustomBuckets is the reason for dropping native histograms with custom
+// buckets, which remote write 1.0 does not support. The name is that of
+// Prometheus.
 const reasonCustomBuckets = "nhcb_in_rw1_not_supported"
 
-// unsendable returns the reason for which a native histogram is dropped, "" if it
-// is sent. Most invalid ones were dropped before; a script may have made others.
+// unsendable returns the reason why a native histogram is dropped, or "" if it is
+// sent. Most invalid histograms were dropped earlier, but a script may have
+// created new ones.
 func unsendable(h *batch.Histogram, m message) (reason string) {
 	if m == v1 && valid.IsCustom(h) {
 		return reasonCustomBuckets
@@ -26,7 +28,7 @@ func unsendable(h *batch.Histogram, m message) (reason string) {
 	return ""
 }
 
-// sendable returns the exemplars that are sent, and counts the others.
+// sendable returns the exemplars that can be sent and counts the dropped ones.
 func (e *endpoint) sendable(es []batch.Exemplar) []batch.Exemplar {
 	bad := func(x batch.Exemplar) bool { return valid.CheckExemplar(x.Labels) != "" }
 	if !slices.ContainsFunc(es, bad) {
@@ -46,8 +48,8 @@ func (e *endpoint) sendable(es []batch.Exemplar) []batch.Exemplar {
 	return kept
 }
 
-// dropCustomBuckets counts native histograms with custom buckets that were
-// dropped, and tells the user once.
+// dropCustomBuckets counts dropped native histograms with custom buckets and logs
+// a warning once.
 func (e *endpoint) dropCustomBuckets(n int) {
 	e.Drop(reasonCustomBuckets, n)
 	if n > 0 && e.toldCustomBuckets.CompareAndSwap(false, true) {
@@ -61,7 +63,7 @@ func (e *endpoint) dropCustomBuckets(n int) {
 	}
 }
 
-// Loses says which endpoints drop native histograms with custom buckets.
+// Loses returns the endpoints that drop native histograms with custom buckets.
 func (a *Arguments) Loses(c component.Content) (losses []component.Loss) {
 	if c != component.CustomBuckets {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// withCustomBuckets is a batch of a plain sample and two native histograms with
-// custom buckets.
+// withCustomBuckets returns a batch with a plain sample and two native histograms
+// with custom buckets.
 func withCustomBuckets() *batch.Metrics {
 	i, f := tsdbutil.GenerateTestCustomBucketsHistogram(1), tsdbutil.GenerateTestCustomBucketsFloatHistogram(1)
 	return &batch.Metrics{
@@ -24,8 +24,8 @@ func withCustomBuckets() *batch.Metrics {
 	}
 }
 
-// Remote write 1.0 cannot carry custom buckets: as Prometheus, weir drops and
-// counts them. It logs that once.
+// TestCustomBucketsOverV1: remote write 1.0 does not support custom buckets. Like
+// Prometheus, weir drops and counts them. It logs this once.
 func TestCustomBucketsOverV1(t *testing.T) {
 	srv := newServer(t)
 	n := startNew(t, endpoint(srv.URL, "send_native_histograms = true"))
@@ -45,10 +45,10 @@ func TestCustomBucketsOverV1(t *testing.T) {
 	}
 }
 
-// Blocks of 2.0 that are sent by 1.0, because the endpoint does not take 2.0,
-// lose them too.
+// TestCustomBucketsAfterFallBack: blocks of 2.0 also lose them if they are sent
+// as 1.0 because the endpoint does not support 2.0.
 func TestCustomBucketsAfterFallBack(t *testing.T) {
-	srv := newServer(t) // takes 1.0 only
+	srv := newServer(t) // supports only 1.0
 	n := startNew(t, endpoint(srv.URL, asV2))
 	n.accept(t, withCustomBuckets())
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
@@ -65,8 +65,9 @@ func TestCustomBucketsOverV2(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.Dropped())
 }
 
-// What a script made of histograms and exemplars must not cost the request that
-// they are in. The server answers as Prometheus does.
+// TestInvalidRowsAreLeftOut: histograms and exemplars that a script has created
+// must not cause the rejection of the whole request. The server answers as
+// Prometheus does.
 func TestInvalidRowsAreLeftOut(t *testing.T) {
 	f := func(name, more string, srv *server) {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 
 const asV2 = "protobuf_message = \"io.prometheus.write.v2.Request\"\n send_native_histograms = true\n"
 
-// everything is a batch with one of each kind: a counter with a start
+// everything returns a batch with one of each kind: a counter with a start
 // timestamp and an exemplar, histograms with start timestamps, a negative zero.
 func everything(source uint64, at int64) *batch.Metrics {
 	meta := func(s *batch.Series, typ model.MetricType, help, unit string) *batch.Series {
@@ -49,8 +49,8 @@ func everything(source uint64, at int64) *batch.Metrics {
 	}
 }
 
-// TestMessageV2 holds every part of a request against what Prometheus's own
-// functions make of the same.
+// TestMessageV2 compares every part of a request with the output of Prometheus's
+// own functions.
 func TestMessageV2(t *testing.T) {
 	srv := newServerOf(t, 24*time.Hour, v2)
 	n := startNew(t, endpoint(srv.URL, asV2))
@@ -91,7 +91,8 @@ func TestMessageV2(t *testing.T) {
 	diff(t, table.Symbols(), got.Symbols)
 	diff(t, want, got.Timeseries)
 
-	// The receiver makes zero samples of start timestamps, if it is asked to.
+	// The receiver creates zero samples from start timestamps if it is configured
+	// to do so.
 	diff(t, fmt.Sprintf(`{__name__="c_total", source="1"} => 0 @[%d]`, t0-60_000), strings.ReplaceAll(srv.query(t, `c_total`, t0-60_000), fmt.Sprintf("[%.3f]", float64(t0-60_000)/1000), fmt.Sprintf("[%d]", t0-60_000)))
 }
 
@@ -105,9 +106,9 @@ func TestMetadataCanBeLeftOutOfV2(t *testing.T) {
 	}
 }
 
-// TestFallBack: an endpoint that does not take 2.0 gets the same samples by
-// 1.0, is not asked at every block, and is asked again after ten minutes and
-// after a change.
+// TestFallBack: an endpoint that does not support 2.0 gets the same samples as
+// 1.0. 2.0 is not tried with every block, but again after ten minutes and after a
+// change of the settings.
 func TestFallBack(t *testing.T) {
 	f := func(name string, srv *server) {
 		t.Run(name, func(t *testing.T) {
@@ -163,12 +164,13 @@ func TestFallBack(t *testing.T) {
 	f("415", newServer(t))
 	careless := newServer(t)
 	careless.setFault(func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		return strings.Contains(r.Header.Get("Content-Type"), "v2") // 200, and nothing was written
+		return strings.Contains(r.Header.Get("Content-Type"), "v2") // 200, but nothing was written
 	})
 	f("content type ignored", careless)
 }
 
-// TestUpgradeOfTheEndpoint: what was refused once is taken later.
+// TestUpgradeOfTheEndpoint: a message that the endpoint refused is accepted after
+// an upgrade.
 func TestUpgradeOfTheEndpoint(t *testing.T) {
 	srv := newServerOf(t, 24*time.Hour, v1, v2)
 	srv.setFault(func(w http.ResponseWriter, r *http.Request, _ int) bool {
@@ -192,8 +194,8 @@ func TestUpgradeOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestPartialWrite: what a receiver rejects of a request is counted, and
-// nothing of it is sent again.
+// TestPartialWrite: samples that a receiver rejects are counted, and no part of
+// the request is sent again.
 func TestPartialWrite(t *testing.T) {
 	srv := newServerOf(t, 0, v2) // samples must be in order
 	home := componenttest.New(t, "prometheus.remote_write.test")
@@ -221,7 +223,7 @@ func TestPartialWrite(t *testing.T) {
 	}
 }
 
-// TestWrittenCounts holds what is made of a receiver's answers.
+// TestWrittenCounts checks how the counts in a response are interpreted.
 func TestWrittenCounts(t *testing.T) {
 	f := func(status int, written string, sent float64, dropped map[string]uint64) {
 		t.Helper()
@@ -266,8 +268,8 @@ func TestWrittenCounts(t *testing.T) {
 	f(429, "0", 3, nil)
 }
 
-// TestBacklogInTheOtherMessage: what was gathered for one message is sent as
-// the other when the endpoint is switched, byte for byte the same at every try.
+// TestBacklogInTheOtherMessage: blocks gathered for one message are sent as the
+// other when the endpoint changes, with the same bytes in each attempt.
 func TestBacklogInTheOtherMessage(t *testing.T) {
 	f := func(from, to string, server *server) {
 		t.Helper()
@@ -310,7 +312,8 @@ func TestBacklogInTheOtherMessage(t *testing.T) {
 	f(string(v2), string(v1), newServerOf(t, 24*time.Hour, v1))
 }
 
-// TestSameBytesV2: a block of 2.0 is the same at every try and after a restart.
+// TestSameBytesV2: a block of 2.0 has the same bytes in each attempt and after a
+// restart.
 func TestSameBytesV2(t *testing.T) {
 	srv := newServerOf(t, 24*time.Hour, v2)
 	srv.answer(503)
@@ -356,7 +359,7 @@ func TestSampleAgeLimitV2(t *testing.T) {
 	diff(t, map[string]uint64{"too_old": 2}, n.Stats.Dropped())
 }
 
-// TestBlocksOfAnotherWeir: what cannot be known is counted and holds up nothing.
+// TestBlocksOfAnotherWeir: unknown blocks are counted and do not block the queue.
 func TestBlocksOfAnotherWeir(t *testing.T) {
 	srv := newServerOf(t, time.Hour, v2)
 	home := componenttest.New(t, "prometheus.remote_write.test")

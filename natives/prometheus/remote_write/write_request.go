@@ -11,15 +11,15 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// flight is a journal block in flight. Several requests may have parts of it.
+// flight is a journal block in flight. It may be divided among several requests.
 type flight struct {
 	journal.Block
 	envelope
-	left atomic.Int64 // samples that are not done
+	left atomic.Int64 // number of samples that are not done
 }
 
-// openFlight returns a block that was handed out by the journal. A block that
-// cannot be sent is dropped; the result is nil then.
+// openFlight opens a block that was read from the journal. If the block cannot be
+// sent, it is dropped and the result is nil.
 func (e *endpoint) openFlight(b journal.Block) *flight {
 	env, err := openBlock(b)
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *endpoint) openFlight(b journal.Block) *flight {
 	return f
 }
 
-// finishSamples notes that n samples of a block are done.
+// finishSamples records that n samples of a block are done.
 func (e *endpoint) finishSamples(f *flight, n int) {
 	if f.left.Add(int64(-n)) <= 0 {
 		e.Journal.Ack(f.Block)
@@ -44,24 +44,24 @@ func (e *endpoint) finishSamples(f *flight, n int) {
 // piece is a part of a request: a whole block, or one TimeSeries of a block.
 type piece struct {
 	of    *flight
-	data  []byte       // the block's request, compressed, or the TimeSeries
-	table *symbolTable // of a TimeSeries of remote write 2.0
+	data  []byte       // the compressed request of the block, or the TimeSeries
+	table *symbolTable // for a TimeSeries of remote write 2.0
 }
 
-// writeRequest is a request on its way, made of blocks or of parts of blocks. All are of
-// the same message and have the same header.
+// writeRequest is a request that consists of blocks or of parts of blocks. All
+// have the same message and the same header.
 type writeRequest struct {
-	whole  bool    // the pieces are blocks
+	whole  bool    // the pieces are whole blocks
 	pieces []piece // in the order of their blocks
-	all    int     // samples
+	all    int     // number of samples
 
 	request
-	oldest int64 // that request was made for
-	custom int   // samples left out of it because remote write 1.0 cannot carry them
-	slot   bool  // it counts as in flight already
+	oldest int64 // the value for which the request was encoded
+	custom int   // samples omitted because remote write 1.0 does not support them
+	slot   bool  // it already counts as in flight
 }
 
-// form is what the blocks of a write request have in common.
+// form is what all blocks of a write request have in common.
 type form struct {
 	message       message
 	header, value string
@@ -75,7 +75,7 @@ func (p *writeRequest) add(pc piece, n int) {
 	p.all += n
 }
 
-// samples returns how many samples a piece has.
+// samplesOf returns the number of samples in a piece.
 func (p *writeRequest) samplesOf(pc *piece) int {
 	if p.whole {
 		return pc.of.Samples
@@ -83,7 +83,7 @@ func (p *writeRequest) samplesOf(pc *piece) int {
 	return 1
 }
 
-// prepare makes the request of a message, without the samples before oldest.
+// prepare encodes the request in a message, without the samples before oldest.
 func (p *writeRequest) prepare(m message, oldest int64) error {
 	first := p.pieces[0].of.First
 	for i := range p.pieces {
@@ -110,7 +110,7 @@ func (p *writeRequest) prepare(m message, oldest int64) error {
 	return nil
 }
 
-// merge returns the request of all pieces in the message that they have.
+// merge returns the request of all pieces, in their own message.
 func (p *writeRequest) merge(m message) ([]byte, error) {
 	if p.whole && len(p.pieces) == 1 {
 		return p.pieces[0].data, nil
@@ -138,8 +138,8 @@ func (p *writeRequest) merge(m message) ([]byte, error) {
 	return mg.close(), nil
 }
 
-// concatenate joins blocks of remote write 1.0. Requests one behind the other are
-// one request, and so they are when they are compressed.
+// concatenate joins blocks of remote write 1.0. Concatenated requests are a valid
+// request, and this also holds when they are compressed.
 func (p *writeRequest) concatenate() ([]byte, error) {
 	raw, size := 0, binary.MaxVarintLen64
 	for i := range p.pieces {
@@ -151,21 +151,21 @@ func (p *writeRequest) concatenate() ([]byte, error) {
 	}
 	body := binary.AppendUvarint(make([]byte, 0, size), uint64(raw))
 	for i := range p.pieces {
-		_, elements, _ := outbox.CutSnappy(p.pieces[i].data) // it was cut above
+		_, elements, _ := outbox.CutSnappy(p.pieces[i].data) // checked above
 		body = append(body, elements...)
 	}
 	return body, nil
 }
 
-// tooLarge reports whether the request became larger than a block may be, which
-// happens when remote write 1.0 takes the place of 2.0.
+// tooLarge reports whether the request is larger than a block may be. This
+// happens when it is sent as remote write 1.0 instead of 2.0.
 func (p *writeRequest) tooLarge() bool {
 	n, err := s2.DecodedLen(p.body)
 	return err == nil && n > maxBlock && p.message != p.pieces[0].of.message
 }
 
-// halves returns two write requests in place of one; ok is false if it is of one block.
-// A block is in one of them only.
+// halves splits a write request into two. Each block is in only one of them. ok
+// is false if there is only one block.
 func (p *writeRequest) halves() (a, b *writeRequest, ok bool) {
 	at := len(p.pieces) / 2
 	for i := range at + 1 {
@@ -191,8 +191,8 @@ func (p *writeRequest) count() {
 	}
 }
 
-// dropLostBlocks leaves out the blocks that fell off the journal meanwhile. It reports
-// whether anything is left.
+// dropLostBlocks removes the blocks that the journal has dropped in the meantime.
+// It reports whether any samples are left.
 func (p *writeRequest) dropLostBlocks(j *journal.Journal) bool {
 	var of *flight
 	keeps := false
@@ -210,7 +210,7 @@ func (p *writeRequest) dropLostBlocks(j *journal.Journal) bool {
 	return len(p.pieces) > 0
 }
 
-// finishRequest notes that all samples of a write request are done.
+// finishRequest records that all samples of a write request are done.
 func (e *endpoint) finishRequest(p *writeRequest) {
 	for i := 0; i < len(p.pieces); {
 		of, n := p.pieces[i].of, 0
