@@ -175,6 +175,7 @@ func (n *node) swap(g *instance) bool {
 	}
 	n.mu.Unlock()
 	g.started = n.e.clock.Now()
+	n.activated(g.reg, g.started)
 
 	if old == nil {
 		// A node of this ID may have left just now and still hold its files.
@@ -216,6 +217,18 @@ func (n *node) swap(g *instance) bool {
 		g.run()
 	})
 	return true
+}
+
+// activated tells a registration that it became active on the node.
+func (n *node) activated(reg component.Registration, at time.Time) {
+	if reg.Activated == nil {
+		return
+	}
+	n.e.wg.Go(func() {
+		if err := guard(func() error { reg.Activated(n.id, at); return nil }); err != nil {
+			n.e.log.Error("cannot note that a version became active", "component_id", n.id, "err", err)
+		}
+	})
 }
 
 // running notes that the component's Run is about to be called.

@@ -192,6 +192,10 @@ type Registration struct {
 	// from several goroutines, and ends ctx when another version is wanted. nil:
 	// every version may run.
 	Trial func(ctx context.Context, t Trial) *Rejection
+	// Activated is told that a component of this version became active on a node, by
+	// the node's ID, and when. It is called from a goroutine of its own and may block.
+	// Calls for one node may come out of order. It may be nil.
+	Activated func(node string, at time.Time)
 	// Build creates a component. args is a decoded value from NewArgs; the
 	// component may keep it. previous is the component of the same node that the
 	// new component will replace; it is nil the first time. It still runs and
