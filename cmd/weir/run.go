@@ -57,7 +57,7 @@ log. A second signal, a second later or more, stops it immediately. SIGHUP,
 contains a mistake, the running version stays active.
 
 A script takes over when its tests pass, at the start and after a save. If they
-fail, weir runs the last version that passed, of which it keeps a copy in
+fail, weir runs the last version that passed, from the history of scripts in
 --storage.path. If no version has passed, the script runs as it is. In both cases,
 the log, the health of the component, the page and 'weir check' report it.
 
@@ -166,7 +166,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 			return os.LookupEnv(name)
 		}
 	}
-	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger()), lookupEnv: lookupEnv}
+	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), versions.DefaultLimits, s.telemetry.Logger()), lookupEnv: lookupEnv}
 	use.compilers = registry.NewCompilers(0)
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)

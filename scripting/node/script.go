@@ -16,4 +16,5 @@ type Script struct {
 	Outside    host.Outside
 	Modules    []*scripting.Module                   // the standard library
 	Recompile  func(scripting.File) (*Script, error) // the same component from another text
+	History    *History                              // nil: its versions are not kept
 }

@@ -16,6 +16,7 @@ func (c *Component) Control() http.Handler {
 	m := http.NewServeMux()
 	c.stateRoutes(m)
 	c.quarantineRoutes(m)
+	c.historyRoutes(m)
 	return m
 }
 

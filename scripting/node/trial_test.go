@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,7 +53,7 @@ func newTrials(t *testing.T) *trials {
 // restart makes a new catalog, as a new process does.
 func (f *trials) restart() {
 	f.t.Helper()
-	f.options.Versions = versions.Open(f.storage, f.options.Logger)
+	f.options.Versions = versions.Open(f.storage, versions.DefaultLimits, f.options.Logger)
 	c, err := registry.NewCatalog(f.options)
 	if err != nil {
 		f.t.Fatal(err)
@@ -79,7 +80,17 @@ func (f *trials) trialOf(attrs string, ctx context.Context) *component.Rejection
 	if err := registrytest.Decode(args, attrs, f.sink); err != nil {
 		f.t.Fatal(err)
 	}
-	return r.Trial(ctx, component.Trial{Node: "a.b.c", Args: args, Begin: func(string) {}})
+	return try(ctx, r, args)
+}
+
+// try runs the trial of a version. If the version passes, it becomes active, as in an
+// engine.
+func try(ctx context.Context, r component.Registration, args any) *component.Rejection {
+	rejection := r.Trial(ctx, component.Trial{Node: "a.b.c", Args: args, Begin: func(string) {}})
+	if rejection == nil {
+		r.Activated("a.b.c", time.Now())
+	}
+	return rejection
 }
 
 func (f *trials) save(path, text string) {
@@ -249,7 +260,7 @@ func TestLastGoodOfNamespaces(t *testing.T) {
 	}
 	trial := func(c component.Catalog, name string) *component.Rejection {
 		r := registrytest.Lookup(t, c, name)
-		return r.Trial(t.Context(), component.Trial{Node: "a.b.c", Args: r.NewArgs(), Begin: func(string) {}})
+		return try(t.Context(), r, r.NewArgs())
 	}
 	if got := trial(catalog("v1", f.f.Dir), "v1.a.b"); got != nil {
 		t.Fatalf("got %+v", got)
@@ -273,7 +284,7 @@ func TestLastGoodWithoutStore(t *testing.T) {
 	if got := f.trial(""); got != nil {
 		t.Fatalf("got %+v", got)
 	}
-	files, err := filepath.Glob(filepath.Join(f.storage, "*", "*"))
+	files, err := filepath.Glob(filepath.Join(f.storage, "*", "*.history"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("got files %q, %v", files, err)
 	}
@@ -281,11 +292,12 @@ func TestLastGoodWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.verdict = errTrial
+	f.restart()
 	f.save("a/b.lua", registrytest.Script+"-- 2\n")
 	if got := f.trial(""); got == nil || got.LastGood != nil {
 		t.Errorf("got %+v, want a rejection without a last good version", got)
 	}
-	if !strings.Contains(f.log.String(), "cannot read the last tested version of a script, weir ignores it") {
+	if !strings.Contains(f.log.String(), "cannot read the history of a script, weir begins it again") {
 		t.Errorf("logged %s", &f.log)
 	}
 
@@ -300,7 +312,7 @@ func TestLastGoodWithoutStore(t *testing.T) {
 	if got := f.trial(""); got != nil {
 		t.Errorf("got %+v: a version that cannot be stored may run", got)
 	}
-	if !strings.Contains(f.log.String(), "a later start cannot fall back on this version of the script") {
+	if !strings.Contains(f.log.String(), "a later start cannot fall back on it") {
 		t.Errorf("logged %s", &f.log)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/files"
@@ -43,8 +44,8 @@ type Options struct {
 	// the start and after a save. Its error rejects the version. nil: scripts are
 	// not tested.
 	Test func(context.Context, Tested) error
-	// Versions keeps the versions that passed their tests; nil: nothing does, so a
-	// start has no last good version to fall back on.
+	// Versions keeps the versions that were active; nil: nothing does, so a start has
+	// no last good version to fall back on.
 	Versions *versions.Store
 	// Compilers bound how long scripts may take to compile; nil: the catalog makes
 	// its own.
@@ -258,7 +259,7 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	}
 	s.Version = deps.version()
 	if s.tested = test.Path != ""; c.o.Test != nil && file.Path != "" && (s.tested || len(header.Examples) > 0) {
-		s.trial = &trial{c: c, s: s, test: test, modules: deps.modules, sources: deps.sources()}
+		s.trial = &trial{c: c, s: s, test: test, sources: deps.sources()}
 	}
 	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
 	reg = register(s, header, replaces)
@@ -277,6 +278,11 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	}
 	reg.Version, reg.Sources = s.Version, deps.sources()
 	reg.About = s.audit(lang, deps.modules)
+	if c.o.Versions != nil && file.Path != "" {
+		files := c.versionFiles(s, deps.modules, test)
+		s.History = c.history(s)
+		reg.Activated = func(node string, at time.Time) { c.activated(s, files, test, node, at) }
+	}
 	return reg, s
 }
 

@@ -16,13 +16,11 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
-// trial runs the tests of one version of a user's script, once, and keeps the
-// version if it passes.
+// trial runs the tests of one version of a user's script, once.
 type trial struct {
 	c       *catalog
 	s       *entry
 	test    scripting.File
-	modules []scripting.File
 	sources []string // of the registration
 
 	mu      sync.Mutex
@@ -45,7 +43,9 @@ func (t *trial) run(ctx context.Context) *component.Rejection {
 	}
 	t.ended = true
 	if err == nil {
-		t.storePassed()
+		t.c.mu.Lock()
+		t.c.passed[t.s.Name] = t.s.Version
+		t.c.mu.Unlock()
 		return nil
 	}
 	t.outcome = t.reject(err, ctx.Err() != nil)
@@ -58,29 +58,6 @@ func (c *catalog) hasPassed(s *entry) bool {
 	return c.passed[s.Name] == s.Version
 }
 
-// storePassed stores the version as the last one that passed.
-func (t *trial) storePassed() {
-	c, s := t.c, t.s
-	c.mu.Lock()
-	c.passed[s.Name] = s.Version
-	c.mu.Unlock()
-	if c.o.Versions == nil {
-		return
-	}
-	v := versions.Version{ID: s.Version}
-	for _, f := range append([]scripting.File{s.File}, t.modules...) {
-		if f.Path != "" { // those that ship with weir are always there
-			v.Sources = append(v.Sources, versions.Source{Path: c.rel(f), Text: f.Text})
-		}
-	}
-	if t.test.Path != "" {
-		v.Test = c.rel(t.test)
-	}
-	if err := c.o.Versions.Pass(s.Name, c.dir, v); err != nil {
-		c.o.Logger.Warn("a later start cannot fall back on this version of the script", "script", s.Name, "err", err)
-	}
-}
-
 // reject notes that the version failed, and finds the last one that passed. late
 // says that the tests did not end in time: a version that has passed before does
 // not fail because the machine is busy.
@@ -90,53 +67,24 @@ func (t *trial) reject(err error, late bool) *component.Rejection {
 	if c.o.Versions == nil {
 		return r
 	}
-	record := c.o.Versions.Get(s.Name, c.dir)
-	last := record.Passed
+	last := c.o.Versions.Get(s.Name, c.dir).Passed()
 	if late && last != nil && last.ID == s.Version {
 		c.o.Logger.Warn("the tests of a script did not end in time; it runs, because this version has passed them before", "script", s.Name, "err", err)
 		return nil
 	}
-	if e := c.o.Versions.Reject(s.Name, c.dir, versions.Rejection{ID: s.Version, Reason: err.Error()}); e != nil {
-		c.o.Logger.Warn("weir check cannot report that the tests of a script failed", "script", s.Name, "err", e)
+	if e := c.o.Versions.Refuse(s.Name, c.dir, versions.Refusal{ID: s.Version, Step: component.StepTest, Reason: err.Error()}); e != nil {
+		c.o.Logger.Warn("weir check and weir history cannot report that the tests of a script failed", "script", s.Name, "err", e)
 	}
 	if last == nil {
 		return r
 	}
-	reg, e := t.restore(last)
+	reg, e := c.restore(s.Name, *last, t.sources)
 	if e != nil {
-		c.o.Logger.Warn("cannot use the last version of a script that passed its tests", "script", s.Name, "passed", last.Time, "err", e)
+		c.o.Logger.Warn("cannot use the last version of a script that passed its tests", "script", s.Name, "passed", last.Passed, "err", e)
 		return r
 	}
-	r.LastGood, r.Passed = reg, last.Time
+	r.LastGood, r.Passed = reg, last.Passed
 	return r
-}
-
-// restore makes a registration of a version that is not on disk any more.
-func (t *trial) restore(v *versions.Version) (*component.Registration, error) {
-	c := t.c
-	own := location{rel: v.Sources[0].Path}
-	lang, _ := c.language(own.rel)
-	if lang == nil {
-		return nil, errors.New("there is no language for " + own.rel)
-	}
-	stored := map[string]string{}
-	for _, src := range v.Sources {
-		stored[src.Path] = src.Text
-	}
-	file := c.file(own, v.Sources[0].Text)
-	deps := &dependencies{c: c, language: lang, own: file.Path, stored: stored}
-	s, err := c.compile(t.s.Name, file, deps, c.o.Probe)
-	if err != nil {
-		return nil, err
-	}
-	s.Version = v.ID
-	reg := register(s, scripting.ParseHeader(lang.Comment(file.Text)), false)
-	if reg.Err != nil {
-		return nil, reg.Err
-	}
-	reg.Version, reg.Sources = v.ID, t.sources
-	reg.About = s.audit(lang, deps.modules)
-	return &reg, nil
 }
 
 // rel returns the path of a user's file below the scripts folder.
@@ -156,13 +104,13 @@ func (t *trial) rejected() *scripting.Error {
 		return nil
 	}
 	record := c.o.Versions.Get(s.Name, c.dir)
-	r := record.Rejected
-	if r == nil || r.ID != s.Version {
+	r := record.Rejected(s.Version, component.StepTest)
+	if r == nil {
 		return nil
 	}
 	runs := "weir runs it all the same, because no version has passed its tests yet"
-	if record.Passed != nil {
-		runs = "weir runs the version that passed its tests on " + record.Passed.Time.UTC().Format(time.DateTime) + " UTC instead"
+	if last := record.Passed(); last != nil {
+		runs = "weir runs the version that passed its tests on " + last.Passed.UTC().Format(time.DateTime) + " UTC instead"
 	}
 	return s.File.Error(0, scripting.HookLoad, fmt.Errorf("this version failed its tests on %s UTC; %s: %s", r.Time.UTC().Format(time.DateTime), runs, r.Reason))
 }

@@ -1,21 +1,22 @@
-// Package versions keeps, under the storage path, the last version of each
-// script that passed its tests, and which version failed them last. It knows
-// files and their text. It compiles and tests nothing.
+// Package versions keeps, under the storage path, the history of scripts: the
+// sources of the last versions of each script that were active, which versions were
+// refused, and which ones the user pinned. It knows files and their text. It
+// compiles and tests nothing.
 //
-// Each script has one file. A file that cannot be read is reported and ignored:
-// losing a version costs the fallback, never the start.
+// Each script has a record, and each text is a file that is called by its hash, so
+// that versions share the texts that they have in common. A text is written before
+// the record that names it. A file that cannot be read is reported and set aside:
+// losing it costs history, never the start.
 package versions
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,76 +24,69 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
-
-	"github.com/weir-run/weir/engine/files"
 )
 
 const (
-	folder  = "tested-scripts" // under the storage path
-	suffix  = ".tested"
+	folder  = "script-history" // under the storage path
+	texts   = "sources"        // in folder
+	earlier = "tested-scripts" // under the storage path: what this package wrote before
+	suffix  = ".history"
 	aside   = ".damaged"
 	tmp     = ".tmp"
-	magic   = "weirtest"
-	version = 1
 
-	headerSize = len(magic) + 4 + sha256.Size
-	// maxFile bounds one file, and maxFiles the number of files.
-	maxFile  = 16 << 20
+	// maxFiles bounds the number of records.
 	maxFiles = 1000
-	// maxUnused is how long the file of a script that no config uses is kept.
+	// maxUnused is how long the record of a script that no config uses is kept.
 	maxUnused = 30 * 24 * time.Hour
 )
 
-// Source is a file that a version is made of.
-type Source struct {
-	Path string `json:"path"` // below the folder of scripts, with slashes
-	Text string `json:"text"`
+// Limits bound a store. The newest version of each script, the newest that passed its
+// tests, and pinned ones are kept whatever the limits.
+type Limits struct {
+	Versions int   // of each script
+	Size     int64 // of all texts together, in bytes
 }
 
-// Version is a version that passed its tests.
-type Version struct {
-	ID      string    `json:"id"` // of its content
-	Time    time.Time `json:"time"`
-	Sources []Source  `json:"sources"`        // the script, then the files it imports
-	Test    string    `json:"test,omitempty"` // path of the test file; "" for examples alone
-}
+// DefaultLimits are the limits of a store that is not told otherwise.
+var DefaultLimits = Limits{Versions: 20, Size: 64 << 20}
 
-// Rejection is a version that failed its tests.
-type Rejection struct {
-	ID     string    `json:"id"`
-	Time   time.Time `json:"time"`
-	Reason string    `json:"reason"`
-}
-
-// Record is what is known of a script.
-type Record struct {
-	Script   string     `json:"script"`             // the component's name
-	Dir      string     `json:"dir"`                // its folder of scripts, absolute
-	Passed   *Version   `json:"passed,omitempty"`   // nil: none has
-	Rejected *Rejection `json:"rejected,omitempty"` // nil: none has since
-}
-
-// Store keeps records in a directory. It is safe for concurrent use.
+// Store keeps records in a directory. It is safe for concurrent use. Methods that
+// change a record wait until it is written; methods that only read do not wait for
+// writes.
 type Store struct {
 	dir      string
+	limits   Limits
 	readOnly bool
 	log      *slog.Logger
 	now      func() time.Time
-	mu       sync.Mutex
-	seen     map[string]bool // files that this process has used
+
+	writing sync.Mutex // held while files are written, before mu
+
+	mu      sync.Mutex
+	records map[string]*Record // by path: those that were read
+	all     bool               // every record was read
+	dirty   map[string]bool    // paths of records that are not written yet
+	texts   map[string]string  // by hash: those that are not written yet
+	dropped map[string]bool    // hashes of texts of versions that were dropped
+	seen    map[string]bool    // records that this process has used
 }
 
 // Open returns the store under a storage path.
-func Open(storage string, log *slog.Logger) *Store {
-	return &Store{dir: filepath.Join(storage, folder), log: log, now: time.Now, seen: map[string]bool{}}
+func Open(storage string, limits Limits, log *slog.Logger) *Store {
+	return &Store{dir: filepath.Join(storage, folder), limits: limits, log: log, now: time.Now,
+		records: map[string]*Record{}, dirty: map[string]bool{}, texts: map[string]string{}, dropped: map[string]bool{}, seen: map[string]bool{}}
 }
 
 // Look returns the store under a storage path for reading. It changes nothing,
 // so another process may use it meanwhile.
 func Look(storage string) *Store {
-	return &Store{dir: filepath.Join(storage, folder), readOnly: true, log: slog.New(slog.DiscardHandler), now: time.Now, seen: map[string]bool{}}
+	s := Open(storage, DefaultLimits, slog.New(slog.DiscardHandler))
+	s.readOnly = true
+	return s
 }
+
+// ReadOnly reports whether the store is that of Look.
+func (s *Store) ReadOnly() bool { return s.readOnly }
 
 // path returns the file of a script. Folders may have scripts of the same name.
 func (s *Store) path(script, dir string) string {
@@ -100,145 +94,314 @@ func (s *Store) path(script, dir string) string {
 	return filepath.Join(s.dir, url.PathEscape(script)+"-"+hex.EncodeToString(sum[:6])+suffix)
 }
 
-// Get returns what is known of a script; a zero Record if nothing is.
+func (s *Store) textPath(hash string) string { return filepath.Join(s.dir, texts, hash) }
+
+// Get returns what is known of a script; a Record without versions if nothing is.
 func (s *Store) Get(script, dir string) Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.get(script, dir)
+	return s.get(script, dir).clone()
 }
 
-func (s *Store) get(script, dir string) Record {
+// Pinned returns the pin of a node; ok is false if it has none.
+func (s *Store) Pinned(script, dir, node string) (p Pin, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.get(script, dir).Pinned(node)
+}
+
+// get returns the record of a script, which is read once.
+func (s *Store) get(script, dir string) *Record {
 	path := s.path(script, dir)
-	r, err := read(path)
-	if err == nil && (r.Script != script || r.Dir != dir) {
+	r := s.records[path]
+	if r == nil {
+		if r = s.read(path); r == nil {
+			r = &Record{Script: script, Dir: dir}
+		}
+		s.records[path] = r
+	}
+	return r
+}
+
+// read returns the record in a file; nil if there is none that can be used.
+func (s *Store) read(path string) *Record {
+	r, err := readRecord(path)
+	if err == nil && s.path(r.Script, r.Dir) != path {
 		err = fmt.Errorf("it is about %s in %s", r.Script, r.Dir)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	case err != nil:
-		s.log.Warn("cannot read the last tested version of a script, weir ignores it", "script", script, "path", path, "err", err)
-		if !s.readOnly && os.Rename(path, path+aside) != nil {
-			_ = os.Remove(path) // it would only be reported again
-		}
-	default:
-		return r
-	}
-	return Record{Script: script, Dir: dir}
-}
-
-// Pass stores a version that has passed its tests, in place of the last one.
-func (s *Store) Pass(script, dir string, v Version) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.get(script, dir)
-	if r.Passed != nil && r.Passed.ID == v.ID && slices.Equal(r.Passed.Sources, v.Sources) && r.Rejected == nil {
-		s.used(script, dir)
+		s.log.Warn("cannot read the history of a script, weir begins it again", "path", path, "err", err)
+		s.setAside(path)
 		return nil
 	}
+	return &r
+}
+
+// setAside takes a file away that cannot be used: it would only be reported again.
+func (s *Store) setAside(path string) {
+	if !s.readOnly && os.Rename(path, path+aside) != nil {
+		_ = os.Remove(path)
+	}
+}
+
+// Activate notes that a version became active on a node. files are its sources in
+// the order of Version.Sources; the other fields of Sources need not be set.
+func (s *Store) Activate(script, dir string, v Version, files []File, node string, at time.Time) error {
+	v.Sources = nil
+	for _, f := range files {
+		v.Sources = append(v.Sources, Source{f.Path, hash(f.Text), int64(len(f.Text))})
+	}
+	v.Nodes = nil
+	at = at.UTC()
+	if !v.Passed.IsZero() {
+		v.Passed = v.Passed.UTC().Truncate(time.Second)
+	}
+	return s.change(script, dir, func(r *Record) bool {
+		if !r.activate(v, node, at) {
+			return false
+		}
+		for i, f := range files {
+			if h := v.Sources[i].Hash; !s.written(h) {
+				s.texts[h] = f.Text
+			}
+		}
+		for i := 0; len(r.Versions) > s.limits.Versions && i < len(r.Versions); {
+			if r.needed(i) {
+				i++
+			} else {
+				s.drop(r, i)
+			}
+		}
+		s.limitSize()
+		return true
+	})
+}
+
+// written reports whether a text is on disk, or is about to be.
+func (s *Store) written(h string) bool {
+	_, waits := s.texts[h]
+	_, err := os.Stat(s.textPath(h))
+	return waits || err == nil
+}
+
+// limitSize drops the oldest versions of all scripts until their texts fit.
+func (s *Store) limitSize() {
+	s.readAll()
+	sizes := func() (total int64) {
+		counted := map[string]bool{}
+		for _, r := range s.records {
+			for _, v := range r.Versions {
+				for _, src := range v.Sources {
+					if !counted[src.Hash] {
+						counted[src.Hash] = true
+						total += src.Size
+					}
+				}
+			}
+		}
+		return total
+	}
+	for sizes() > s.limits.Size {
+		oldest, at := "", 0
+		for path, r := range s.records {
+			for i := range r.Versions {
+				if !r.needed(i) && (oldest == "" || r.Versions[i].last().Before(s.records[oldest].Versions[at].last())) {
+					oldest, at = path, i
+				}
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		s.drop(s.records[oldest], at)
+		s.dirty[oldest] = true
+	}
+}
+
+// drop drops a version of a record.
+func (s *Store) drop(r *Record, i int) {
+	for _, src := range r.Versions[i].Sources {
+		s.dropped[src.Hash] = true
+	}
+	r.Versions = slices.Delete(r.Versions, i, i+1)
+}
+
+// readAll reads the records of all scripts.
+func (s *Store) readAll() {
+	if s.all {
+		return
+	}
+	s.all = true
+	entries, _ := os.ReadDir(s.dir) // Sweep reports why it cannot be read
+	for _, e := range entries {
+		path := filepath.Join(s.dir, e.Name())
+		if strings.HasSuffix(path, suffix) && s.records[path] == nil {
+			if r := s.read(path); r != nil {
+				s.records[path] = r
+			}
+		}
+	}
+}
+
+// Refuse notes that a version did not become or stay active.
+func (s *Store) Refuse(script, dir string, f Refusal) error {
+	f.Time = s.now().UTC().Truncate(time.Second)
+	if len(f.Reason) > maxReason {
+		f.Reason = strings.ToValidUTF8(f.Reason[:maxReason], "") + "…"
+	}
+	return s.change(script, dir, func(r *Record) bool {
+		same := func(o Refusal) bool { return o.ID == f.ID && o.Step == f.Step && o.Node == f.Node }
+		if i := slices.IndexFunc(r.Refused, same); i >= 0 && r.Refused[i].Reason == f.Reason && f.Step != StepRollback {
+			return false
+		}
+		r.Refused = append(slices.DeleteFunc(r.Refused, same), f)
+		r.Refused = r.Refused[max(0, len(r.Refused)-maxRefusals):]
+		return true
+	})
+}
+
+// Pin pins a version to a node, in place of an earlier pin.
+func (s *Store) Pin(script, dir string, p Pin) error {
+	p.Time = s.now().UTC().Truncate(time.Second)
+	return s.change(script, dir, func(r *Record) bool {
+		r.Pins = append(slices.DeleteFunc(r.Pins, func(o Pin) bool { return o.Node == p.Node }), p)
+		return true
+	})
+}
+
+// Unpin ends the pin of a node.
+func (s *Store) Unpin(script, dir, node string) error {
+	return s.change(script, dir, func(r *Record) bool {
+		before := len(r.Pins)
+		r.Pins = slices.DeleteFunc(r.Pins, func(p Pin) bool { return p.Node == node })
+		return len(r.Pins) != before
+	})
+}
+
+// Files returns the sources of a version with their texts.
+func (s *Store) Files(v Version) (files []File, err error) {
 	for _, src := range v.Sources {
-		if !utf8.ValidString(src.Text) { // JSON would change it
-			return fmt.Errorf("cannot keep the tested version of %s: %s is not UTF-8", script, src.Path)
+		s.mu.Lock()
+		text, waits := s.texts[src.Hash]
+		s.mu.Unlock()
+		if !waits {
+			if text, err = readText(s.textPath(src.Hash), src); err != nil {
+				if !errors.Is(err, fs.ErrNotExist) {
+					s.setAside(s.textPath(src.Hash))
+				}
+				return nil, fmt.Errorf("cannot read %s of version %s in the history: %w", src.Path, v.ID, err)
+			}
 		}
+		files = append(files, File{src.Path, text})
 	}
-	v.Time = s.now().UTC().Truncate(time.Second)
-	return s.put(Record{Script: script, Dir: dir, Passed: &v})
+	return files, nil
 }
 
-// Reject notes a version that has failed its tests. The last one that passed
-// stays.
-func (s *Store) Reject(script, dir string, rejected Rejection) error {
+// change changes a record and waits until it is written. f reports whether it
+// changed anything.
+func (s *Store) change(script, dir string, f func(r *Record) bool) error {
+	path := s.path(script, dir)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.get(script, dir)
-	if r.Rejected != nil && r.Rejected.ID == rejected.ID && r.Rejected.Reason == rejected.Reason {
-		s.used(script, dir)
+	if s.readOnly {
+		s.mu.Unlock()
+		return errors.New("BUG: the history is read only")
+	}
+	s.seen[path] = true
+	changed := f(s.get(script, dir))
+	if changed {
+		s.dirty[path] = true
+	}
+	s.mu.Unlock()
+	if !changed {
+		now := s.now()
+		_ = os.Chtimes(path, now, now) // at worst a later process removes it too early
 		return nil
 	}
-	rejected.Time = s.now().UTC().Truncate(time.Second)
-	r.Rejected = &rejected
-	return s.put(r)
-}
-
-// used notes when a file was used last, for Sweep.
-func (s *Store) used(script, dir string) {
-	path, now := s.path(script, dir), s.now()
-	s.seen[path] = true
-	_ = os.Chtimes(path, now, now) // at worst a later process removes it too early
-}
-
-func (s *Store) put(r Record) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if len(b) > maxFile-headerSize {
-		return fmt.Errorf("cannot keep the tested version of %s: its files are larger than %d MiB together", r.Script, maxFile>>20)
-	}
-	sum := sha256.Sum256(b)
-	out := append(make([]byte, 0, headerSize+len(b)), magic...)
-	out = binary.LittleEndian.AppendUint32(out, version)
-	out = append(append(out, sum[:]...), b...)
-	path := s.path(r.Script, r.Dir)
-	s.seen[path] = true
-	if err := writeFile(path, out); err != nil {
-		return fmt.Errorf("cannot keep the tested version of %s: %w", r.Script, err)
+	if err := s.write(); err != nil {
+		return fmt.Errorf("cannot keep the history of %s: %w", script, err)
 	}
 	return nil
 }
 
-// writeFile writes a file that is there whole or not at all.
-func writeFile(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+// write writes what has changed. Callers that come while another one writes share
+// the next write.
+func (s *Store) write() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	changed, added := map[string]Record{}, maps.Clone(s.texts)
+	for path := range s.dirty {
+		changed[path] = s.records[path].clone()
 	}
-	f, err := os.OpenFile(path+tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+	clear(s.dirty)
+	s.mu.Unlock()
+	err := s.writeTexts(added)
+	for path, r := range changed {
+		if err == nil {
+			err = writeRecord(path, r)
+		}
+		if err != nil {
+			s.mu.Lock()
+			s.dirty[path] = true // the next change tries again
+			s.mu.Unlock()
+		}
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(path+tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(path + tmp)
-	}
+	s.removeTexts()
 	return err
 }
 
-func read(path string) (r Record, err error) {
-	b, err := files.Read(path, maxFile)
-	if errors.Is(err, files.ErrTooLarge) {
-		return r, errors.New("it is damaged: it is too large")
+func (s *Store) writeTexts(added map[string]string) error {
+	for h, text := range added {
+		if err := writeFile(s.textPath(h), []byte(text)); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		delete(s.texts, h)
+		s.mu.Unlock()
 	}
-	if err != nil {
-		return r, err
-	}
-	if len(b) < headerSize || string(b[:len(magic)]) != magic {
-		return r, errors.New("it is damaged")
-	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
-		return r, fmt.Errorf("it was written by another version of weir: its format is %d, not %d", v, version)
-	}
-	sum := sha256.Sum256(b[headerSize:])
-	if !bytes.Equal(sum[:], b[len(magic)+4:headerSize]) {
-		return r, errors.New("it is damaged: its checksum is wrong")
-	}
-	if err := json.Unmarshal(b[headerSize:], &r); err != nil {
-		return r, fmt.Errorf("it is damaged: %w", err)
-	}
-	if r.Passed != nil && len(r.Passed.Sources) == 0 {
-		return r, errors.New("it is damaged: there is no script in it")
-	}
-	return r, nil
+	return nil
 }
 
-// Sweep removes the files of scripts that this process has not used and that
-// were last used a month ago or earlier, and the oldest of too many. Call it when
-// all scripts of the config have been looked up.
+// removeTexts removes the texts of versions that were dropped.
+func (s *Store) removeTexts() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.dropped) == 0 {
+		return
+	}
+	used := s.usedTexts()
+	for h := range s.dropped {
+		if !used[h] {
+			delete(s.texts, h)
+			_ = os.Remove(s.textPath(h)) // Sweep tries again
+		}
+	}
+	clear(s.dropped)
+}
+
+// usedTexts returns the hashes of the texts of all versions.
+func (s *Store) usedTexts() map[string]bool {
+	s.readAll()
+	used := map[string]bool{}
+	for _, r := range s.records {
+		for _, v := range r.Versions {
+			for _, src := range v.Sources {
+				used[src.Hash] = true
+			}
+		}
+	}
+	return used
+}
+
+// Sweep removes the records of scripts that this process has not used and that
+// were last used a month ago or earlier, the oldest of too many, and the texts of
+// which no record knows. Call it when all scripts of the config have been looked up.
 func (s *Store) Sweep() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type kept struct {
@@ -246,14 +409,15 @@ func (s *Store) Sweep() {
 		used time.Time
 	}
 	var all []kept
+	remove := func(path string) {
+		delete(s.records, path)
+		if err := os.Remove(path); err != nil {
+			s.log.Warn("cannot remove a file of the history of scripts that is no longer used", "err", err)
+		}
+	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("cannot read the last tested versions of scripts", "err", err)
-	}
-	remove := func(path string) {
-		if err := os.Remove(path); err != nil {
-			s.log.Warn("cannot remove the tested version of a script that is no longer used", "err", err)
-		}
+		s.log.Warn("cannot read the history of scripts", "err", err)
 	}
 	for _, e := range entries {
 		path := filepath.Join(s.dir, e.Name())
@@ -273,5 +437,24 @@ func (s *Store) Sweep() {
 	slices.SortFunc(all, func(a, b kept) int { return b.used.Compare(a.used) })
 	for _, k := range all[min(len(all), max(0, maxFiles-len(s.seen))):] {
 		remove(k.path)
+	}
+	s.sweepTexts(remove)
+	old := filepath.Join(filepath.Dir(s.dir), earlier)
+	if _, err := os.Stat(old); err == nil {
+		s.log.Info("removing the copies of tested scripts that an earlier version of weir made: this version keeps a history of scripts", "path", old)
+		if err := os.RemoveAll(old); err != nil {
+			s.log.Warn("cannot remove the copies of tested scripts", "err", err)
+		}
+	}
+}
+
+// sweepTexts removes the texts of which no record knows. The writer does not run.
+func (s *Store) sweepTexts(remove func(path string)) {
+	used := s.usedTexts()
+	entries, _ := os.ReadDir(filepath.Join(s.dir, texts)) // it is there once there is a text
+	for _, e := range entries {
+		if !used[e.Name()] {
+			remove(s.textPath(e.Name()))
+		}
 	}
 }

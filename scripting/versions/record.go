@@ -1,0 +1,230 @@
+package versions
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRefusals bounds the refusals that are kept of a script, maxNodes the nodes
+	// that are kept of a version, and maxReason the bytes of a reason.
+	maxRefusals = 20
+	maxNodes    = 200
+	maxReason   = 4 << 10
+)
+
+// Source is a file that a version is made of.
+type Source struct {
+	Path string `json:"path"` // below the folder of scripts, with slashes
+	Hash string `json:"hash"` // of the text
+	Size int64  `json:"size"` // of the text, in bytes
+}
+
+// File is a source with its text.
+type File struct {
+	Path string `json:"path"` // below the folder of scripts, with slashes
+	Text string `json:"text"`
+}
+
+// Version is a version that was active.
+type Version struct {
+	ID      string    `json:"id"`             // of its content
+	Sources []Source  `json:"sources"`        // the script, the files it imports, its test file
+	Test    string    `json:"test,omitempty"` // path of the test file; "" without one
+	Passed  time.Time `json:"passed,omitzero"`
+	// Nodes are the nodes on which it was active, by the time it became active.
+	Nodes []Activation `json:"nodes"`
+}
+
+// Activation says when a version became active on a node.
+type Activation struct {
+	Node string    `json:"node"`
+	Time time.Time `json:"time"`
+}
+
+// Since returns when the version became active last; on any node if it was not
+// active on this one, and then ok is false.
+func (v Version) Since(node string) (t time.Time, ok bool) {
+	for _, a := range v.Nodes {
+		switch {
+		case a.Node == node:
+			return a.Time, true
+		case a.Time.After(t):
+			t = a.Time
+		}
+	}
+	return t, false
+}
+
+// Refusal says why a version did not become or stay active.
+type Refusal struct {
+	ID     string    `json:"id"`
+	Time   time.Time `json:"time"`
+	Step   string    `json:"step"`           // component.StepTest and others, or StepRollback
+	Node   string    `json:"node,omitempty"` // "" if it is for all nodes
+	Reason string    `json:"reason"`
+}
+
+// StepRollback is the step of a Refusal by the user, who rolled a version back.
+const StepRollback = "rollback"
+
+// Pin says that a node runs a version although its files have another one.
+type Pin struct {
+	Node string    `json:"node"`
+	ID   string    `json:"id"`
+	Time time.Time `json:"time"`
+	// Over is the Content that the files had; the pin ends when they have another.
+	// "" if they could not be used.
+	Over string `json:"over"`
+}
+
+// Record is what is known of a script.
+type Record struct {
+	Script   string    `json:"script"`   // the component's name
+	Dir      string    `json:"dir"`      // its folder of scripts, absolute
+	Versions []Version `json:"versions"` // by the time they became active last
+	Refused  []Refusal `json:"refused,omitempty"`
+	Pins     []Pin     `json:"pins,omitempty"`
+}
+
+// Passed returns the newest version that passed its tests; nil if none has.
+func (r Record) Passed() *Version {
+	for i := len(r.Versions) - 1; i >= 0; i-- {
+		if !r.Versions[i].Passed.IsZero() {
+			return &r.Versions[i]
+		}
+	}
+	return nil
+}
+
+// Rejected returns how a version failed its tests last; nil if it did not, or has
+// passed since.
+func (r Record) Rejected(id, step string) *Refusal {
+	for i := len(r.Refused) - 1; i >= 0; i-- {
+		if f := &r.Refused[i]; f.ID == id && f.Step == step {
+			return f
+		}
+	}
+	return nil
+}
+
+// Of returns the versions that were active on a node, by the time they became active
+// there; all versions if none of them was.
+func (r Record) Of(node string) []Version {
+	own := slices.DeleteFunc(slices.Clone(r.Versions), func(v Version) bool { _, ok := v.Since(node); return !ok })
+	slices.SortStableFunc(own, func(a, b Version) int {
+		at, _ := a.Since(node)
+		bt, _ := b.Since(node)
+		return at.Compare(bt)
+	})
+	if len(own) == 0 {
+		return r.Versions
+	}
+	return own
+}
+
+// Before returns the version that was active on a node before another; ok is false
+// if there is none.
+func (r Record) Before(node, id string) (v Version, ok bool) {
+	all := r.Of(node)
+	i := slices.IndexFunc(all, func(v Version) bool { return v.ID == id })
+	if i < 0 {
+		i = len(all)
+	}
+	if i == 0 {
+		return v, false
+	}
+	return all[i-1], true
+}
+
+// Find returns the versions whose ID begins with a prefix.
+func (r Record) Find(prefix string) (found []Version) {
+	for _, v := range r.Versions {
+		if strings.HasPrefix(v.ID, prefix) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// Pinned returns the pin of a node; ok is false if it has none.
+func (r Record) Pinned(node string) (p Pin, ok bool) {
+	if i := slices.IndexFunc(r.Pins, func(p Pin) bool { return p.Node == node }); i >= 0 {
+		return r.Pins[i], true
+	}
+	return p, false
+}
+
+func (r Record) clone() Record {
+	r.Versions, r.Refused, r.Pins = slices.Clone(r.Versions), slices.Clone(r.Refused), slices.Clone(r.Pins)
+	for i, v := range r.Versions {
+		r.Versions[i].Nodes = slices.Clone(v.Nodes)
+	}
+	return r
+}
+
+// activate notes that a version became active on a node, and reports whether the
+// record changed. It does not change if the version was the last to become active there.
+func (r *Record) activate(v Version, node string, at time.Time) bool {
+	of := r.Of(node)
+	i := slices.IndexFunc(r.Versions, func(o Version) bool { return o.ID == v.ID })
+	if i < 0 {
+		r.Versions = append(r.Versions, v)
+		i = len(r.Versions) - 1
+	} else {
+		_, was := r.Versions[i].Since(node)
+		if was && of[len(of)-1].ID == v.ID && (v.Passed.IsZero() || !r.Versions[i].Passed.IsZero() && r.Rejected(v.ID, stepTest) == nil) {
+			return false
+		}
+		r.Versions[i].Sources, r.Versions[i].Test = v.Sources, v.Test
+	}
+	own := &r.Versions[i]
+	if own.Passed.IsZero() {
+		own.Passed = v.Passed
+	}
+	if !v.Passed.IsZero() {
+		r.Refused = slices.DeleteFunc(r.Refused, func(f Refusal) bool { return f.ID == v.ID && f.Step == stepTest })
+	}
+	own.Nodes = slices.DeleteFunc(own.Nodes, func(a Activation) bool { return a.Node == node })
+	own.Nodes = append(own.Nodes, Activation{node, at})
+	slices.SortStableFunc(own.Nodes, func(a, b Activation) int { return a.Time.Compare(b.Time) })
+	own.Nodes = own.Nodes[max(0, len(own.Nodes)-maxNodes):]
+	slices.SortStableFunc(r.Versions, func(a, b Version) int { return a.last().Compare(b.last()) })
+	return true
+}
+
+// stepTest is component.StepTest.
+const stepTest = "test"
+
+func (v Version) last() time.Time {
+	if len(v.Nodes) == 0 {
+		return time.Time{}
+	}
+	return v.Nodes[len(v.Nodes)-1].Time
+}
+
+// needed reports whether a version must be kept whatever the limits: it is the newest,
+// the newest that passed its tests, or pinned.
+func (r *Record) needed(i int) bool {
+	v := &r.Versions[i]
+	return i == len(r.Versions)-1 || v == r.Passed() || slices.ContainsFunc(r.Pins, func(p Pin) bool { return p.ID == v.ID })
+}
+
+// Content returns a hash of the files of a version, without its test file.
+func Content(files []File) string {
+	h := sha256.New()
+	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b File) int { return cmp.Compare(a.Path, b.Path) }) {
+		h.Write([]byte(f.Path + "\x00" + hash(f.Text) + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// hash names a text.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
