@@ -128,22 +128,33 @@ func writeStates(t *terminal, all []nodeState, dir string, stopped bool, format 
 
 // runningNodes returns the scripted nodes of the weir that runs with a storage
 // directory, in the order of its config.
-func runningNodes(ctx context.Context, dir string) (nodes []string, err error) {
-	var status struct {
-		Components []struct {
-			ID      string   `json:"id"`
-			Sources []string `json:"sources"`
-		} `json:"components"`
-	}
-	if err := askJSON(ctx, dir, "/api/v0/status", &status); err != nil {
+func runningNodes(ctx context.Context, dir string) (ids []string, err error) {
+	nodes, err := nodesOf(ctx, dir)
+	if err != nil {
 		return nil, err
 	}
-	for _, c := range status.Components {
-		if len(c.Sources) > 0 { // script files
-			nodes = append(nodes, c.ID)
+	for _, n := range nodes {
+		if len(n.Sources) > 0 { // script files
+			ids = append(ids, n.ID)
 		}
 	}
-	return nodes, nil
+	return ids, nil
+}
+
+// statusNode is a node in the status of a running weir.
+type statusNode struct {
+	ID      string   `json:"id"`
+	Version string   `json:"version"` // of the script
+	Sources []string `json:"sources"`
+}
+
+// nodesOf returns the nodes of the weir that runs with a storage directory.
+func nodesOf(ctx context.Context, dir string) ([]statusNode, error) {
+	var status struct {
+		Components []statusNode `json:"components"`
+	}
+	err := askJSON(ctx, dir, "/api/v0/status", &status)
+	return status.Components, err
 }
 
 // askJSON gets a path of the running weir and decodes the answer.
