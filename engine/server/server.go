@@ -5,8 +5,9 @@
 // rules to know: the port is opened in Run and never in Build; one that cannot
 // be opened makes the node unhealthy and is tried again, with back-off, and
 // what was served before is served on; new arguments other than the address
-// take effect without closing the port, and requests in flight end under the
-// old ones; certificates are read again when their files change; from TLS back
+// take effect without closing the port, requests in flight end under the
+// old ones, and no connection is closed while its client may send a request on
+// it; certificates are read again when their files change; from TLS back
 // to plaintext there is no way but a restart.
 package server
 
@@ -162,7 +163,7 @@ const (
 // the graceful shutdown timed out.
 func (s *Server) Run(ctx context.Context) error {
 	base := context.WithoutCancel(ctx) // of requests, and of the shutdown
-	r := &run{s: s}
+	r := &run{s: s, stopping: make(chan struct{})}
 	defer r.wg.Wait()
 	retry := s.o.Clock.NewTimer(time.Hour)
 	retry.Stop()
@@ -208,6 +209,9 @@ func (s *Server) unhealthy(err error, d *door, pause time.Duration, first bool) 
 type run struct {
 	s  *Server
 	wg sync.WaitGroup
+	// stopping is closed when the server stops: connections to earlier settings are
+	// closed then.
+	stopping chan struct{}
 
 	set  *settings
 	door *door // nil while there is none
@@ -224,6 +228,8 @@ type httpServer struct {
 	end   time.Duration // graceful shutdown
 	clock clock.Clock
 	open  bodies
+	// retired says that other settings are in effect.
+	retired atomic.Bool
 }
 
 // reconcile makes what is served what is wanted. Requests get ctx.
@@ -252,9 +258,8 @@ func (r *run) reconcile(ctx context.Context) error {
 		if before != nil {
 			before.Close()
 		}
-		d := r.door
-		r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.handOver, r.accepting) })
-		r.s.o.Logger.Info("listening", "address", d.Addr().String(), "tls", want.tls != nil)
+		r.accept()
+		r.s.o.Logger.Info("listening", "address", r.door.Addr().String(), "tls", want.tls != nil)
 	}
 	at := r.door.Addr().String()
 	r.s.address.Store(&at)
@@ -270,11 +275,11 @@ func (r *run) reconcile(ctx context.Context) error {
 // only may be in use by ourselves; that is closed first then.
 func (r *run) open(address string) (*door, error) {
 	next, err := open(address)
-	if err != nil && r.door != nil && samePort(r.door.address, address) {
+	if err != nil && inUse(err) && r.door != nil && SamePort(r.door.address, address) {
 		r.door.Close()
-		r.door = nil
-		r.s.address.Store(nil)
-		next, err = open(address)
+		if next, err = open(address); err != nil {
+			r.reopen()
+		}
 	}
 	if err == nil {
 		return next, nil
@@ -282,7 +287,24 @@ func (r *run) open(address string) (*door, error) {
 	return nil, CannotListen(address, r.s.o.Setting(), err)
 }
 
-func samePort(a, b string) bool {
+// reopen opens the address again that was closed for another one.
+func (r *run) reopen() {
+	d, err := open(r.door.address)
+	if r.door = d; err != nil {
+		r.s.address.Store(nil)
+		return
+	}
+	r.accept()
+}
+
+// accept serves what comes through the door.
+func (r *run) accept() {
+	d := r.door
+	r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.handOver, r.accepting) })
+}
+
+// SamePort reports whether two addresses have the same port, which is not 0.
+func SamePort(a, b string) bool {
 	_, p, _ := net.SplitHostPort(a)
 	_, q, _ := net.SplitHostPort(b)
 	return p == q && p != "0"
@@ -320,7 +342,7 @@ func (r *run) serve(ctx context.Context, set *settings) {
 			MaxReceiveBufferPerStream:     h.HTTP2.MaxUploadBufferPerStream,
 		},
 	}
-	g.open.serve(g.http, r.s.o.Handler)
+	g.open.serve(g.http, g.handler(r.s.o.Handler))
 	g.http.Protocols.SetHTTP1(true)
 	g.http.Protocols.SetHTTP2(h.HTTP2.Enabled)
 	g.http.Protocols.SetUnencryptedHTTP2(h.HTTP2.Enabled && set.tls == nil)
@@ -345,8 +367,41 @@ func (r *run) serve(ctx context.Context, set *settings) {
 	r.gen = g
 	r.mu.Unlock()
 	if before != nil {
-		r.wg.Go(func() { before.shutdown(ctx) })
+		r.wg.Go(func() {
+			before.queue.Close()
+			if before.tls.Load() != nil || set.tls == nil { // plaintext ends at once
+				before.retired.Store(true)
+				r.retire()
+			}
+			before.shutdown(ctx)
+		})
 	}
+}
+
+// retireAfter is how long connections to earlier settings stay open. A client that
+// uses one is told to close it after the answer. A client that sends a request
+// while the server closes its connection would not know whether the request arrived.
+const retireAfter = 10 * time.Second
+
+// retire waits for retireAfter, or until the server stops.
+func (r *run) retire() {
+	t := r.s.o.Clock.NewTimer(retireAfter)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-r.stopping:
+	}
+}
+
+// handler returns next, which has a client close its connection when other settings
+// are in effect.
+func (g *httpServer) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.retired.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // shutdown lets the requests in flight end, within the graceful shutdown
@@ -392,6 +447,7 @@ func (r *run) accepting(err error) {
 
 // stop closes the port, and ends when the requests in flight did.
 func (r *run) stop(ctx context.Context) {
+	close(r.stopping)
 	if r.door != nil {
 		r.door.Close()
 	}
