@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // listener is one address.
@@ -22,6 +23,8 @@ type listener struct {
 	settings atomic.Pointer[settings]
 	tls      atomic.Pointer[tls.Config] // nil without TLS
 	hosts    *hosts
+	// before is the listener that goes on until this one listens; nil for none.
+	before atomic.Pointer[listener]
 
 	mu          sync.Mutex
 	address     string // "" when it does not listen
@@ -78,7 +81,31 @@ func (l *listener) report(address string, err error) {
 	l.c.report()
 }
 
+// listens returns where it listens, "" when it does not.
+func (l *listener) listens() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.address
+}
+
+// serving returns l if it listens, or else the previous listener that listens in its
+// place; nil for none.
+func (l *listener) serving() *listener {
+	if l.listens() != "" {
+		return l
+	}
+	return l.before.Load()
+}
+
+// excludes reports whether l cannot listen while o does.
+func (l *listener) excludes(o *listener) bool {
+	a, b := l.settings.Load().args, o.settings.Load().args
+	return a.Protocol == b.Protocol && server.SamePort(a.Address, b.Address)
+}
+
 func (l *listener) listening(address net.Addr) {
+	l.before.Store(nil)
+	l.c.wake()
 	l.c.o.Logger.Info("listening", "address", address.String(), "protocol", l.settings.Load().args.Protocol, "tls", l.tls.Load() != nil)
 	l.report(address.String(), nil)
 }

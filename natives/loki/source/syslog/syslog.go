@@ -99,7 +99,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 }
 
 // Update takes new arguments. Listeners whose address stays go on, with their
-// connections.
+// connections. One whose address changes goes on until the new address is open.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	tlss, err := load(a)
@@ -130,21 +130,53 @@ func (c *Component) Update(args any) error {
 		l.tls.Store(tlss[i])
 		next[k] = append(next[k], l)
 	}
-	for k, ls := range c.by {
-		for _, l := range ls[min(at[k], len(ls)):] {
-			c.retire(l.settings.Load())
-		}
-	}
+	c.replace(a, next)
 	c.by = next
 	if c.args == nil || !slices.Equal(c.args.ForwardTo, a.ForwardTo) {
 		c.delivery.To(flow.NewOutput(c.o.Stats, a.ForwardTo))
 	}
 	c.args = a
+	c.wake()
+	return nil
+}
+
+// wake has Run look which listeners there are.
+func (c *Component) wake() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
 	}
-	return nil
+}
+
+// replace notes which listeners of next take the place of those that are removed, in
+// the order of the config: an address that changed is closed when the new one is open.
+// c.mu is held.
+func (c *Component) replace(a *Arguments, next map[string][]*listener) {
+	var gone, added []*listener
+	if c.args != nil {
+		gone = without(inOrder(c.args, c.by), next)
+		added = without(inOrder(a, next), c.by)
+	}
+	for i, l := range added[:min(len(added), len(gone))] {
+		if before := gone[i].serving(); before != nil && !l.excludes(before) {
+			l.before.Store(before)
+		}
+	}
+}
+
+// inOrder returns the listeners of a in the order of the config.
+func inOrder(a *Arguments, by map[string][]*listener) (all []*listener) {
+	at := map[string]int{}
+	for _, la := range a.Listeners {
+		all = append(all, by[la.key()][at[la.key()]])
+		at[la.key()]++
+	}
+	return all
+}
+
+// without returns those of all that are not in by.
+func without(all []*listener, by map[string][]*listener) []*listener {
+	return slices.DeleteFunc(all, func(l *listener) bool { return slices.Contains(by[l.key], l) })
 }
 
 // set gives a listener its settings, those it has when they are the same. c.mu
@@ -205,18 +237,30 @@ func (c *Component) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	running := map[*listener]context.CancelFunc{}
+	end := func(l *listener) {
+		running[l]()
+		delete(running, l)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.retire(l.settings.Load())
+	}
 	defer func() {
-		for _, stop := range running {
-			stop()
+		for l := range running {
+			end(l)
 		}
 	}()
 	wg.Go(func() { c.checkPeriodically(ctx) })
 	for {
 		wanted := c.wanted()
-		for l, stop := range running {
-			if !slices.Contains(wanted, l) {
-				stop()
-				delete(running, l)
+		needed := slices.Clone(wanted)
+		for _, l := range wanted {
+			if l.before.Load() != nil {
+				needed = append(needed, l.before.Load())
+			}
+		}
+		for l := range running {
+			if !slices.Contains(needed, l) {
+				end(l)
 			}
 		}
 		for _, l := range wanted {
@@ -281,9 +325,6 @@ func (c *Component) checkPeriodically(ctx context.Context) {
 
 // release gives the handles of all streams back.
 func (c *Component) release() {
-	for _, l := range c.wanted() {
-		l.settings.Load().streams.Close()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.retired {
@@ -393,6 +434,9 @@ func (l *listener) info() ListenerInfo {
 	}
 	if l.err != nil {
 		i.Error = l.err.Error()
+		if before := l.before.Load(); before != nil {
+			i.Error += ", until then " + before.listens() + " is served"
+		}
 	}
 	return i
 }
