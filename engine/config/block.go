@@ -11,20 +11,20 @@ import (
 
 // Block is one top-level block.
 type Block struct {
-	// ID is name.label, or the name of a block without label: the node's name
+	// ID is name.label, or name for a block without a label. It is the node's name
 	// in the graph.
 	ID string
 	// Name is the block's name, such as prometheus.scrape.
 	Name string
 	// Label is an identifier, or empty.
 	Label string
-	// Span is where its name and label are.
+	// Span is the position of its name and label.
 	Span
 
 	stmt *ast.BlockStmt
 	refs []Reference
-	// of are the references in each expression that has been decoded: a block
-	// inside of a declare is decoded for each instance.
+	// of contains the references in each decoded expression, because a block
+	// inside a declare is decoded for each instance.
 	of map[ast.Expr][]Reference
 }
 
@@ -40,11 +40,10 @@ func newBlock(stmt *ast.BlockStmt) *Block {
 	return b
 }
 
-// aside is in the IDs of blocks that are defined twice.
+// aside is part of the IDs of blocks that are defined twice.
 const aside = " (block "
 
-// setAside gives the block, which is defined twice, an ID that nothing can refer
-// to.
+// setAside gives a duplicate block an ID that nothing can refer to.
 func (b *Block) setAside(n int) {
 	suffix := fmt.Sprintf("%s%d)", aside, n+1)
 	b.ID += suffix
@@ -61,18 +60,18 @@ func headerSpan(stmt *ast.BlockStmt) Span {
 	return newSpan(stmt.NamePos, end)
 }
 
-// LabelRule says whether a block has a label.
+// LabelRule specifies whether a block has a label.
 type LabelRule uint8
 
-// The label is required, forbidden, or as the user likes.
+// The label is required, forbidden or optional.
 const (
 	LabelRequired LabelRule = iota
 	LabelForbidden
 	LabelOptional
 )
 
-// CheckLabel returns the mistake in a block's label, if there is one. That
-// labels are identifiers has been checked by Load.
+// CheckLabel returns the error in a block's label, if there is one. Load has
+// already checked that labels are identifiers.
 func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
 	switch {
 	case rule == LabelRequired && b.Label == "":
@@ -83,31 +82,31 @@ func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
 	return ds
 }
 
-// inModules are blocks with a meaning inside of a declare only.
+// inModules are blocks that are valid inside a declare only.
 var inModules = map[string]bool{"argument": true, "export": true}
 
-// withoutEffect are blocks of Alloy that weir accepts and ignores.
+// withoutEffect are Alloy blocks that weir accepts and ignores.
 var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
 
-// knownBlocks are blocks with a meaning of their own, which no declare can have
-// the name of.
+// knownBlocks are predefined blocks. A declare cannot have one of these names.
 var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "template": true, "logging": true, "module_path": true, "remotecfg": true}
 
-// IsBlock reports whether a name is that of a block, or the beginning of one,
-// that means the same everywhere.
+// IsBlock reports whether name is a predefined block, or the first part of its
+// name.
 func IsBlock(name string) bool {
 	return knownBlocks[name] || inModules[name] || withoutEffect[name]
 }
 
-// ofLanguage are blocks that no catalog knows.
+// ofLanguage are blocks that are part of the language, so no catalog knows
+// them.
 var ofLanguage = []string{"declare", "foreach", "import.file", "import.scripts", "import.string"}
 
-// Unsupported lists the blocks that weir knows of but does not have, each with
-// what to use instead. A name that ends in ".*" stands for all names that begin
-// with what is before the star.
+// Unsupported lists blocks that weir recognises but does not support, each with
+// a replacement. A name that ends in ".*" matches all names with the prefix
+// before the star.
 type Unsupported map[string]string
 
-// Find returns what to use instead of a block, and whether it is in the list.
+// Find returns the replacement of a block, and whether it is in the list.
 func (u Unsupported) Find(name string) (instead string, ok bool) {
 	if instead, ok = u[name]; ok {
 		return instead, true
@@ -120,14 +119,14 @@ func (u Unsupported) Find(name string) (instead string, ok bool) {
 	return "", false
 }
 
-// Suggest returns a hint at the names that a misspelt name may stand for, ""
-// when none is near. names are those that mean something.
+// Suggest returns a hint with names that are similar to a misspelt name, or ""
+// if there are none. names are the valid names.
 func (u Unsupported) Suggest(name string, names []string) string {
 	near := nearest(name, slices.Concat(names, slices.Collect(maps.Keys(u))))
 	if len(near) == 0 {
 		return ""
 	}
-	if i := slices.IndexFunc(near, func(n string) bool { return u[n] == "" }); i > 0 { // weir has it
+	if i := slices.IndexFunc(near, func(n string) bool { return u[n] == "" }); i > 0 { // weir supports it
 		near = append([]string{near[i]}, slices.Delete(near, i, i+1)...)
 	}
 	near = slices.DeleteFunc(near, func(n string) bool { return n != near[0] && u[n] != "" })
@@ -138,10 +137,10 @@ func (u Unsupported) Suggest(name string, names []string) string {
 	return hint
 }
 
-// Check reports whether a block's name is one of names, which are all those
-// that mean something now. When it is not, the diagnostics say what is wrong
-// with it; a warning if it is one that weir ignores, and may then be skipped.
-// files are the paths at which a file would make the name one of names.
+// Check reports whether a block's name is one of names, which are all valid
+// names. If it is not, ds describe the error. They are warnings if weir ignores
+// the block; the caller may then skip it. files are the paths of files that
+// would define the name.
 func (b *Block) Check(names []string, u Unsupported, files ...string) (known bool, ds Diagnostics) {
 	if slices.Contains(names, b.Name) {
 		return true, nil
@@ -170,8 +169,8 @@ func (b *Block) Check(names []string, u Unsupported, files ...string) (known boo
 	return false, ds
 }
 
-// Settled reports whether all that an attribute or block of b refers to is
-// known, as is nothing of one that is not there.
+// Settled reports whether everything that an attribute or block of b refers to
+// is known. It is true if the attribute or block does not exist.
 func (b *Block) Settled(s *Scope, name string) bool {
 	return !slices.ContainsFunc(b.stmt.Body, func(st ast.Stmt) bool {
 		switch st := st.(type) {
@@ -188,9 +187,10 @@ func (b *Block) Settled(s *Scope, name string) bool {
 	})
 }
 
-// SpanOf returns where an attribute or block inside of b is, by its path such
-// as "forward_to" or "endpoint.url": the first one of that name, its value for
-// an attribute. b's own Span when there is none.
+// SpanOf returns the position of an attribute or block inside b by its path,
+// such as "forward_to" or "endpoint.url". It is the position of the first block
+// of that name, or of the value of an attribute. If there is none, it returns
+// b's own Span.
 func (b *Block) SpanOf(path string) Span {
 	body := b.stmt.Body
 	span := b.Span

@@ -15,22 +15,22 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Decode evaluates the block's arguments into a struct that into points to,
-// as alloy/syntax would: SetToDefault first, where the type has it, and
-// Validate last. It returns every mistake in the block, not only the first.
-// Validate of a block is asked when all that is known of it could be decoded;
-// blocks inside of it may have been refused by their own. Numbers that an
-// integer cannot hold are mistakes, which alloy/syntax would wrap or cut.
+// Decode evaluates the block's arguments into the struct that into points to.
+// It works like alloy/syntax: it calls SetToDefault first if the type has it,
+// and Validate last. It returns every error in the block, not only the first.
+// Validate is called for a block if all its known values could be decoded, even
+// if nested blocks are invalid. Numbers that an integer cannot represent are
+// errors; alloy/syntax would wrap or truncate them.
 //
-// References that Resolve reports are not reported again. Where a value is
-// only provisional (see Scope), errors that depend on it are no mistakes yet:
-// Decode again when the value is there. Of Validate that is what does not name
-// an attribute or a block that is written and known, or names one that is not.
-// Warnings of a component.Warner come back as such.
+// Decode does not repeat the errors about references that Resolve returns.
+// While a value is provisional (see Scope), errors that depend on it are not
+// reported; call Decode again when the value is known. This also applies to
+// errors of Validate, unless they mention an attribute or block that is present
+// and known. The warnings of a component.Warner are returned as warnings.
 func (b *Block) Decode(s *Scope, into any) Diagnostics { return b.decode(s, into, nil) }
 
-// decode is Decode of a block that has other attributes and blocks than those of
-// into, which hints name as well.
+// decode is like Decode, for a block with attributes and blocks that into does
+// not have. others are their names, for hints.
 func (b *Block) decode(s *Scope, into any, others []string) Diagnostics {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -48,13 +48,14 @@ func (b *Block) decode(s *Scope, into any, others []string) Diagnostics {
 }
 
 // Provisional reports whether a value that the block refers to is not known
-// yet, so that Decode has to be asked again.
+// yet, so that Decode must be called again.
 func (b *Block) Provisional(s *Scope) bool {
 	return slices.ContainsFunc(b.refs, func(r Reference) bool { return s.certainty(r) != certain })
 }
 
-// Unready returns why the block cannot be decoded for good: the error of a value
-// that it refers to, or that one is not known yet; nil when all is known.
+// Unready returns why the block cannot be decoded completely: the error of a
+// value that it refers to, or an error if such a value is not known yet. It
+// returns nil if all values are known.
 func (b *Block) Unready(s *Scope) (err error) { return s.findUnready(b.refs) }
 
 func (s *Scope) findUnready(refs []Reference) (err error) {
@@ -69,7 +70,8 @@ func (s *Scope) findUnready(refs []Reference) (err error) {
 	return err
 }
 
-// errNotThere is what Unready returns for what has not been built.
+// errNotThere is the error of Unready for a reference to a node that has not
+// been built.
 var errNotThere = errors.New("it refers to a node that has no working version")
 
 type decoder struct {
@@ -77,8 +79,8 @@ type decoder struct {
 	ds    Diagnostics
 	of    map[ast.Expr][]Reference
 
-	// name is that of the top-level block, and others are what it has besides
-	// what is decoded.
+	// name is the name of the top-level block. others are the names of its
+	// attributes and blocks that are not decoded here.
 	name   string
 	others []string
 }
@@ -96,13 +98,13 @@ func (d *decoder) references(e ast.Expr) []Reference {
 	return refs
 }
 
-// outcome is what is known of a decoded value.
+// outcome describes the result of decoding a value.
 type outcome struct {
-	failed bool // there was a mistake in it
-	open   bool // it depends on something that is not known yet
+	failed bool // the value had an error
+	open   bool // the value depends on something that is not known yet
 
-	// doubtful are the names of attributes and blocks that are open, and of
-	// those that a misspelt one may stand for: what Validate says of them may
+	// doubtful are the names of attributes and blocks that are open, and of those
+	// that a misspelt name may stand for. Errors of Validate that mention them may
 	// be wrong.
 	doubtful []string
 }
@@ -113,7 +115,7 @@ func (o *outcome) merge(p outcome) {
 	o.doubtful = append(o.doubtful, p.doubtful...)
 }
 
-// member returns the outcome of what has a name.
+// member returns the outcome of the attribute or block called name.
 func (o outcome) member(name string) outcome {
 	if o.open {
 		o.doubtful = append(o.doubtful, name)
@@ -121,7 +123,7 @@ func (o outcome) member(name string) outcome {
 	return o
 }
 
-// holds reports whether what Validate says of a block can be relied on.
+// holds reports whether an error of Validate for a block is reliable.
 func (o outcome) holds(stmt *ast.BlockStmt, msg string) bool {
 	for _, word := range identifiers.FindAllString(msg, -1) {
 		if slices.Contains(o.doubtful, word) {
@@ -136,10 +138,10 @@ func (d *decoder) fail(s Span, msg, hint string) outcome {
 	return outcome{failed: true}
 }
 
-// errDecode stands for diagnostics that have been recorded already.
+// errDecode means that the diagnostics have already been recorded.
 var errDecode = errors.New("mistakes in the block")
 
-// block decodes into an addressable value. path is where stmt is below the
+// block decodes into an addressable value. path is the path of stmt below the
 // top-level block.
 func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o outcome) {
 	if u, ok := v.Addr().Interface().(syntax.Unmarshaler); ok {
@@ -177,7 +179,7 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 	}
 	if val, ok := v.Addr().Interface().(syntax.Validator); ok {
 		if err := val.Validate(); err != nil {
-			d.invalid(stmt, err, o) // all values are there, so the blocks around it can be asked too
+			d.invalid(stmt, err, o) // all values are known, so the blocks around it can be validated too
 		}
 	}
 	if w, ok := v.Addr().Interface().(component.Warner); ok {
@@ -219,11 +221,11 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			switch first, twice := seen[name]; {
 			case blocks[name] != nil:
 				o.merge(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
-			case !ok: // what is known can be validated all the same
+			case !ok: // the known values can still be validated
 				o.doubtful = append(o.doubtful, absent(stmt.Body, d.misspelt(span, "attribute", path, name, fs))...)
 			case twice:
 				o.merge(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
-				d.attribute(st, reflect.New(f.typ).Elem(), path) // for its mistakes
+				d.attribute(st, reflect.New(f.typ).Elem(), path) // to report its errors
 			default:
 				seen[name] = span
 				o.merge(d.attribute(st, f.allocate(v), path).member(name))
@@ -257,8 +259,8 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 	return o
 }
 
-// toWrite is the hint at what to write for a field that is missing: where it
-// cannot be guessed.
+// toWrite returns a hint that shows how to write a missing field, if it is not
+// obvious.
 func (f field) toWrite(path string) string {
 	switch {
 	case f.kind == blockField && deref(f.typ).Kind() == reflect.Struct:
@@ -277,8 +279,7 @@ func (f field) toWrite(path string) string {
 	return ""
 }
 
-// blockDecoder returns the decoder of the blocks of a field, of which there
-// are n.
+// blockDecoder returns the decoder for the n blocks of a field.
 func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) func(*ast.BlockStmt) outcome {
 	next := 0
 	start := f.start(v)
@@ -305,7 +306,7 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 		next++
 		if next > 1 {
 			o := d.fail(headerSpan(stmt), fmt.Sprintf("block %s can be there only once", path), "")
-			d.block(stmt, alloc(reflect.New(fv.Type()).Elem()), path) // for its mistakes
+			d.block(stmt, alloc(reflect.New(fv.Type()).Elem()), path) // to report its errors
 			return o
 		}
 		if start.IsValid() {
@@ -315,8 +316,8 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 	}
 }
 
-// enumDecoders adds the decoders of the blocks that an enum field collects,
-// whatever their kind, in one list.
+// enumDecoders adds the decoders for the blocks of an enum field, which
+// collects blocks of several kinds in one list.
 func (d *decoder) enumDecoders(f field, v reflect.Value, body ast.Body, path string, blocks map[string]func(*ast.BlockStmt) outcome) {
 	kinds := map[string]field{}
 	for _, k := range tagged(deref(f.typ.Elem())) {
@@ -373,8 +374,8 @@ func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outco
 	return o
 }
 
-// absent returns the names that body has no attribute and no block of: only these
-// may be meant by a name that is misspelt.
+// absent returns the names for which body has no attribute or block. Only these
+// are candidates for a misspelt name.
 func absent(body ast.Body, names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(body, func(s ast.Stmt) bool {
@@ -389,8 +390,8 @@ func absent(body ast.Body, names []string) []string {
 	})
 }
 
-// misspelt records an attribute or a block that is not among the fields of the
-// block at path, and returns the names that may be meant.
+// misspelt records an unknown attribute or block of the block at path, and
+// returns the names that may be meant.
 func (d *decoder) misspelt(s Span, kind, path, name string, fs []field) []string {
 	have, of := fieldNames(fs), path
 	if path == "" {
@@ -415,11 +416,11 @@ func (d *decoder) misspelt(s Span, kind, path, name string, fs []field) []string
 	return nil
 }
 
-// maxListed is how many names of attributes and blocks a hint may list.
+// maxListed is the maximum number of names of attributes and blocks in a hint.
 const maxListed = 8
 
-// inside returns the one nested block that has an attribute or block of a name,
-// "" when none has it, or several.
+// inside returns the only nested block that has an attribute or block called
+// name. It returns "" if there is no such block, or more than one.
 func inside(name string, fs []field) (block string) {
 	for _, f := range fs {
 		t := deref(f.typ)
@@ -437,9 +438,9 @@ func inside(name string, fs []field) (block string) {
 	return block
 }
 
-// invalid records an error of Validate, each one apart if it joins several, as
-// far as what is known of the block bears it out. Lines after the first one of
-// an error are its detail.
+// invalid records an error of Validate, or each error if it joins several. It
+// ignores errors that are not reliable, given what is known of the block. The
+// lines of an error after the first become the detail.
 func (d *decoder) invalid(stmt *ast.BlockStmt, err error, known outcome) outcome {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
@@ -457,8 +458,9 @@ func (d *decoder) invalid(stmt *ast.BlockStmt, err error, known outcome) outcome
 
 var identifiers = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// mentioned returns where the first attribute or block is that msg mentions,
-// else the block itself: Validate has no positions.
+// mentioned returns the position of the first attribute or block that msg
+// mentions, or else of the block itself. The errors of Validate have no
+// positions.
 func mentioned(stmt *ast.BlockStmt, msg string) Span {
 	for _, word := range identifiers.FindAllString(msg, -1) {
 		for _, s := range stmt.Body {
@@ -477,7 +479,7 @@ func mentioned(stmt *ast.BlockStmt, msg string) Span {
 	return headerSpan(stmt)
 }
 
-// fieldNames returns the names of the attributes and blocks among fields.
+// fieldNames returns the names of the attributes and blocks in fs.
 func fieldNames(fs []field) (names []string) {
 	for _, f := range fs {
 		switch f.kind {
@@ -508,7 +510,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// plain makes words of the library's type names.
+// plain replaces the library's type names with plain words.
 var plain = strings.NewReplacer(
 	`capsule("*flow.Receiver")`, "receiver",
 	`capsule("flow.Receiver")`, "receiver",

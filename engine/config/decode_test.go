@@ -101,7 +101,7 @@ type exports struct {
 	N        int                      `alloy:"n,attr"`
 }
 
-// universe has nodes to refer to: built, provisional, unknown.
+// universe returns a scope with nodes that are built, provisional and unknown.
 func universe(c *config.Config) (*config.Scope, *flow.Receiver) {
 	s := c.NewScope("v1.2.3")
 	r := flow.NewReceiver("prometheus.remote_write.default", batch.SignalMetrics, nil, nil)
@@ -186,14 +186,15 @@ c.alloy:3:41: targets[2]: should be map(string), got number`)
 	f("forward_to = [nothing.out.x.receiver]", `c.alloy:2:29: nothing.out.x has no export receiver (it exports nothing)`)
 	f("forward_to = [prometheus.remote_write.default]", `c.alloy:2:15: forward_to[0]: should be receiver, got object`)
 	f(ok+"honor_labels = ture", `c.alloy:3:16: ture does not exist (a text is written in quotes: "ture")`)
-	// A bad reference does not hide what is beside it, and is said once.
+	// A bad reference does not hide other errors, and is reported once.
 	f("forward_to = [loki.write.x.receiver, 5]", `
 c.alloy:2:15: component loki.write.x does not exist (add a block for it to the config)
 c.alloy:2:38: forward_to[1]: should be receiver, got number`)
-	// What refers to a broken node is no mistake.
+	// A reference to a broken node is not an error.
 	f("forward_to = [demo.broken.x.receiver]\nsample_limit = -1", `c.alloy:3:1: sample_limit is negative`)
 
-	// Validate: at what it mentions, each of joined errors apart, nested too.
+	// Validate: errors are at the attribute that they mention. Joined errors are
+	// separate, including those of nested blocks.
 	f(ok+"scrape_timeout = \"2m\"\nsample_limit = -1", `
 c.alloy:3:1: scrape_timeout is longer than scrape_interval
 c.alloy:4:1: sample_limit is negative`)
@@ -202,13 +203,13 @@ c.alloy:4:2: url is empty
 c.alloy:7:2: url is empty`)
 	f(ok+"sample_limit = 7", `c.alloy:3:1: warning: sample_limit has no effect`)
 
-	// What a misspelt attribute would have said is not missed.
+	// An error that a misspelt attribute may have caused is not reported.
 	f(ok+"scrape_intervall = \"5m\"\nscrape_timeout = \"2m\"\nsample_limit = -1", `
 c.alloy:3:1: unknown attribute scrape_intervall (did you mean scrape_interval?)
 c.alloy:5:1: sample_limit is negative`)
 
-	// Provisional values: no errors of the value, but of the type; of Validate,
-	// what speaks of other attributes only.
+	// Provisional values: type errors are reported, errors of the value are not.
+	// Errors of Validate are reported if they mention other attributes only.
 	f("forward_to = [discovery.later.x.receiver]\nsample_limit = -1", `c.alloy:3:1: sample_limit is negative`)
 	f(ok+"targets = discovery.later.x.targets\nsample_limit = -1", `c.alloy:4:1: sample_limit is negative`)
 	f(ok+"targets = discovery.later.x.targets\nscrape_timeout = \"2m\"", `c.alloy:4:1: scrape_timeout is longer than scrape_interval`)
@@ -220,7 +221,7 @@ c.alloy:5:1: sample_limit is negative`)
 	f(ok+"sample_limit = discovery.later.x.targets", `c.alloy:3:16: sample_limit: should be number, got array`)
 	f(ok+"endpoint \"a\" {\n url = discovery.later.x.content\n}\nendpoint \"b\" {\n url = \"\"\n}", `c.alloy:7:2: url is empty`)
 
-	// Ten mistakes in one block.
+	// Ten errors in one block.
 	f(`targets = [5, {a = [1]}]
 	scrape_interval = 1
 	scrape_timeout = "x"
@@ -322,8 +323,8 @@ func TestDecodeValues(t *testing.T) {
 }
 
 func TestDecodeScriptArguments(t *testing.T) {
-	// A script's arguments are a struct type made at run time: no methods,
-	// defaults in the value.
+	// The arguments of a script are a struct type created at run time. It has no
+	// methods, and its defaults are in the value.
 	typ := reflect.StructOf([]reflect.StructField{
 		{Name: "A", Type: reflect.TypeFor[string](), Tag: `alloy:"region,attr,optional"`},
 		{Name: "B", Type: reflect.TypeFor[[]*flow.Receiver](), Tag: `alloy:"forward_to,attr"`},
@@ -344,7 +345,7 @@ func TestDecodeScriptArguments(t *testing.T) {
 	}
 }
 
-// TestDecodeExactNumbers shows what the library wraps or cuts.
+// TestDecodeExactNumbers contains numbers that the library wraps or truncates.
 func TestDecodeExactNumbers(t *testing.T) {
 	type numbers struct {
 		Int   int      `alloy:"int,attr,optional"`
@@ -377,7 +378,7 @@ func TestDecodeExactNumbers(t *testing.T) {
 
 var inexact = regexp.MustCompile("whole number|out of range")
 
-// sizeText is an integer with a text form, whose own matter numbers are.
+// sizeText is an integer with a text form that decodes itself.
 type sizeText int
 
 func (s *sizeText) UnmarshalText(text []byte) error {
@@ -385,8 +386,8 @@ func (s *sizeText) UnmarshalText(text []byte) error {
 	return err
 }
 
-// TestDecodeReportsAllAround: what does not belong, and a block inside that
-// is wrong in itself, do not hide what is wrong around them.
+// TestDecodeReportsAllAround: an unknown attribute and an invalid nested block
+// do not hide errors around them.
 func TestDecodeReportsAllAround(t *testing.T) {
 	c, b := parseOne(t, `forward_to      = []
 	nope            = 1
@@ -408,8 +409,8 @@ func TestDecodeReportsAllAround(t *testing.T) {
 	}
 }
 
-// TestDecodeLikeAlloy compares with the library's own decoder, but for numbers
-// that an integer cannot hold: see TestDecodeExactNumbers.
+// TestDecodeLikeAlloy compares with the library's own decoder, except for
+// numbers that an integer cannot represent; see TestDecodeExactNumbers.
 func TestDecodeLikeAlloy(t *testing.T) {
 	f := func(body string) {
 		t.Helper()

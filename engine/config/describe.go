@@ -17,29 +17,29 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Field is one attribute or block of a component's arguments, or one of its
+// Field is an attribute or block of a component's arguments, or one of its
 // exports.
 type Field struct {
-	// Path is its name with those of the blocks around it: endpoint.url. For
-	// blocks of kinds that are there in a block around them as well it ends with
-	// an asterisk: stage.match.stage.*.
+	// Path is its name with the names of the blocks around it: endpoint.url. If a
+	// block can contain the same kinds of blocks as a block around it, the path
+	// ends with an asterisk: stage.match.stage.*.
 	Path string
-	// Type is in words of the config: string, number, bool, duration, secret,
+	// Type is the type as written in docs: string, number, bool, duration, secret,
 	// receiver, list(string), map(secret), any, block.
 	Type string
-	// Required is of an attribute or block that must be there.
+	// Required reports whether the attribute or block must be present.
 	Required bool
-	// Default is written as in a config; "" when there is none or it is the
+	// Default is in config syntax. It is "" if there is no default or if it is the
 	// empty value of its type.
 	Default string
-	// Block tells a block from an attribute; Repeated, that it may be there
-	// several times; Labeled, that it has a label.
+	// Block reports whether it is a block and not an attribute. Repeated reports
+	// whether it may occur several times, Labeled whether it has a label.
 	Block, Repeated, Labeled bool
 }
 
-// Describe returns the fields of an arguments struct, which args points to and
-// which has its defaults, or of an exports struct; those of nested blocks
-// follow their block. nil has none.
+// Describe returns the fields of an arguments struct or of an exports struct.
+// args points to an arguments struct with its defaults. The fields of a nested
+// block follow the block. nil has no fields.
 func Describe(args any) []Field {
 	v := reflect.ValueOf(args)
 	for v.Kind() == reflect.Pointer {
@@ -86,9 +86,9 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 	return out
 }
 
-// describeBlock describes a block of type t. in is what the block around it
-// holds in its place, where a block that is written finds its defaults unless
-// its type sets them.
+// describeBlock describes a block of type t. in is the value that the enclosing
+// block has in its place. It contains the block's defaults, unless its type
+// sets them.
 func describeBlock(out []Field, t reflect.Type, in reflect.Value, fd Field, around []reflect.Type) []Field {
 	fd.Type, fd.Block = "block", true
 	t = deref(t)
@@ -124,7 +124,7 @@ func describeBlock(out []Field, t reflect.Type, in reflect.Value, fd Field, arou
 	return describe(out, v.Elem(), fd.Path, append(around[:len(around):len(around)], t))
 }
 
-// TypeOf returns the type of a value in the words of the language.
+// TypeOf returns the type of a value in terms of the config language.
 func TypeOf(v any) string {
 	if v == nil {
 		return "null"
@@ -139,7 +139,7 @@ func TypeOf(v any) string {
 	}
 }
 
-// typeWords returns a type in words of the config.
+// typeWords returns a type in terms of the config language.
 func typeWords(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[component.Secret]():
@@ -190,8 +190,7 @@ func typeWords(t reflect.Type) string {
 	return "number"
 }
 
-// literal writes a default as a config would, "" for an empty value that says
-// nothing.
+// literal returns a default in config syntax. It returns "" for an empty value.
 func literal(v reflect.Value) string {
 	if v.IsZero() && v.Kind() != reflect.Bool && typeWords(v.Type()) != "number" && typeWords(v.Type()) != "duration" {
 		return ""

@@ -12,15 +12,15 @@ import (
 	"github.com/grafana/alloy/syntax/token"
 )
 
-// Span is a stretch of a config file. Lines and columns count from 1, columns
-// in bytes; the end is inclusive. A zero Line means the whole file.
+// Span is a range of a config file. Lines and columns start at 1. Columns are
+// in bytes. The end is inclusive. If Line is 0, it is the whole file.
 type Span struct {
-	File            string // as given to Load, or below the directory given
+	File            string // the path passed to Load, or a path below it if it is a directory
 	Line, Col       int
 	EndLine, EndCol int
 }
 
-// String returns file:line:col, or what is known of it.
+// String returns file:line:col, or its known parts.
 func (s Span) String() string {
 	switch {
 	case s.Line == 0:
@@ -31,10 +31,10 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.File, s.Line, s.Col)
 }
 
-// Severity tells whether a Diagnostic refuses the config.
+// Severity specifies whether a Diagnostic makes the config invalid.
 type Severity uint8
 
-// An Error refuses the config, a Warning does not.
+// An Error makes the config invalid, a Warning does not.
 const (
 	Error Severity = iota
 	Warning
@@ -48,17 +48,17 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Diagnostic is one mistake, where it is and what to do about it.
+// Diagnostic is an error or a warning with its position and a hint.
 type Diagnostic struct {
 	Span
 	Severity Severity
 	Msg      string // what is wrong, lower case, no full stop
 	Hint     string // what to do; may be empty
-	Detail   string // what the mistake is made of, in lines of its own; may be empty
+	Detail   string // details on separate lines; may be empty
 }
 
-// Error returns "file:line:col: message (hint)", and below it the detail,
-// indented.
+// Error returns "file:line:col: message (hint)". The detail follows on the next
+// lines, indented.
 func (d Diagnostic) Error() string {
 	msg := d.Msg
 	if d.Severity == Warning {
@@ -76,11 +76,11 @@ func (d Diagnostic) Error() string {
 	return msg
 }
 
-// Diagnostics are mistakes, in no order until Sort. It is an error that
-// unwraps to each of them; return it through Err, never as it is.
+// Diagnostics are unordered until Sort. They are an error that unwraps to each
+// of them. Use Err to return them as an error.
 type Diagnostics []Diagnostic
 
-// Error returns all of them, one a line.
+// Error returns all diagnostics, one per line.
 func (ds Diagnostics) Error() string {
 	texts := make([]string, len(ds))
 	for i, d := range ds {
@@ -98,7 +98,8 @@ func (ds Diagnostics) Unwrap() []error {
 	return errs
 }
 
-// Err returns the errors among ds, sorted, or nil when there are only warnings.
+// Err returns the errors among ds, sorted. It returns nil if there are only
+// warnings.
 func (ds Diagnostics) Err() error {
 	var errs Diagnostics
 	for _, d := range ds {
@@ -112,20 +113,20 @@ func (ds Diagnostics) Err() error {
 	return errs.Sort()
 }
 
-// HasErrors reports whether one of them refuses the config.
+// HasErrors reports whether one of them is an Error.
 func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// OnlyUnknown reports whether all errors are names of attributes or blocks that
-// Decode does not know: what it knows has been decoded.
+// OnlyUnknown reports whether all errors are about unknown attributes or
+// blocks, so that everything else has been decoded.
 func (ds Diagnostics) OnlyUnknown() bool {
 	return !slices.ContainsFunc(ds, func(d Diagnostic) bool {
 		return d.Severity == Error && !strings.HasPrefix(d.Msg, "unknown attribute ") && !strings.HasPrefix(d.Msg, "unknown block ")
 	})
 }
 
-// Sort returns them in order of position, without repetitions. It sorts in place.
+// Sort sorts ds by position in place and removes duplicates.
 func (ds Diagnostics) Sort() Diagnostics {
 	slices.SortStableFunc(ds, func(a, b Diagnostic) int {
 		return cmp.Or(
@@ -138,14 +139,14 @@ func (ds Diagnostics) Sort() Diagnostics {
 	return slices.Compact(ds)
 }
 
-// indent puts every line two columns to the right.
+// indent indents every line by two columns.
 func indent(lines string) string { return "  " + strings.ReplaceAll(lines, "\n", "\n  ") }
 
 func (ds *Diagnostics) add(s Span, msg, hint string) {
 	*ds = append(*ds, Diagnostic{Span: s, Msg: msg, Hint: hint})
 }
 
-// spanOf returns where a syntax node is. Nodes without a body only.
+// spanOf returns the position of a syntax node, which must not have a body.
 func spanOf(n ast.Node) Span { return newSpan(ast.StartPos(n), ast.EndPos(n)) }
 
 func newSpan(from, to token.Pos) Span {
@@ -163,8 +164,8 @@ func positions(p, e token.Position) Span {
 	return s
 }
 
-// fromSyntax turns an error of alloy/syntax into diagnostics; at is where
-// those are that come without a position.
+// fromSyntax converts an error of alloy/syntax to diagnostics. at is the
+// position of errors without one.
 func fromSyntax(err error, at Span) (ds Diagnostics) {
 	var many diag.Diagnostics
 	var one diag.Diagnostic

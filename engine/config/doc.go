@@ -1,14 +1,15 @@
-// Package config reads the config language: files to blocks, references
-// between blocks to node IDs, blocks to Go structs, and every mistake to a
-// Diagnostic with its position. It is the importer of alloy/syntax.
+// Package config reads the config language. It parses files into blocks,
+// resolves references between blocks to node IDs, decodes blocks into Go
+// structs, and reports every error as a Diagnostic with its position. Only this
+// package imports alloy/syntax.
 //
-// It does not know which blocks exist nor what they mean: the engine asks the
-// catalogs and hands in names, types and exported values.
+// It does not know which blocks exist or what they mean. The engine asks the
+// catalogs and passes names, types and exported values to this package.
 //
-// The rules to know. A mistake never hides another: a file with a syntax error
-// still yields the blocks that parse, a block with a bad attribute still
-// yields its other mistakes, and nothing is reported as unknown because the
-// block it lives in is broken. Arguments are decoded as alloy/syntax decodes
-// them, into the same tagged structs. Values that are not known yet
-// (SetProvisional) can make type errors, but no others.
+// An error never hides another error. A file with a syntax error still returns
+// the blocks that parse. A block with an invalid attribute still reports its
+// other errors. A reference to a broken block is not reported as unknown.
+// Arguments are decoded as alloy/syntax decodes them, into the same tagged
+// structs. Values that are not known yet (SetProvisional) can only cause type
+// errors.
 package config

@@ -19,15 +19,15 @@ func (d *decoder) attribute(st *ast.AttributeStmt, v reflect.Value, path string)
 	return d.value(st.Value, v, join(path, st.Name.Name))
 }
 
-// value evaluates an expression into an addressable value. Elements of a list
-// or an object that is written out are evaluated one by one when the whole
-// fails, so that each has its own diagnostic.
+// value evaluates an expression into an addressable value. If a list or object
+// literal cannot be evaluated as a whole, its elements are evaluated
+// separately, so that each has its own diagnostic.
 func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 	for _, r := range d.references(e) {
 		switch d.scope.certainty(r) {
 		case unknown:
-			// Resolve has reported it, but the other elements of a list may
-			// have mistakes of their own.
+			// Resolve has already reported it, but the other elements of a list may have
+			// errors too.
 			d.parts(e, v, path)
 			return outcome{open: true}
 		case provisional:
@@ -57,7 +57,8 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 		if one.Span == spanOf(e) && typeError(one.Msg) && one.Hint == "" {
 			one.Hint = d.brackets(e, v.Type())
 		}
-		// An expression in a string shows its own place in lines below.
+		// An error of an expression in a string shows its own position on the lines
+		// below.
 		msg, one.Detail, _ = strings.Cut(msg, "\n")
 		one.Msg = fmt.Sprintf("%s: %s", path, msg)
 		d.ds = append(d.ds, one)
@@ -66,8 +67,8 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 	return o
 }
 
-// parts evaluates the elements of a list or object that is written out, for
-// their diagnostics; ok is false when e is neither.
+// parts evaluates the elements of a list or object literal to report their
+// errors. ok is false if e is neither.
 func (d *decoder) parts(e ast.Expr, v reflect.Value, path string) (ok bool) {
 	t := deref(v.Type())
 	switch e := e.(type) {
@@ -93,9 +94,9 @@ func (d *decoder) parts(e ast.Expr, v reflect.Value, path string) (ok bool) {
 	return false
 }
 
-// inexact says why the value of e is not what is in an integer of type t now;
-// "" when it is, or t is none. The evaluator wraps numbers that are negative or
-// too large, and cuts fractions.
+// inexact returns why an integer of type t cannot represent the value of e. It
+// returns "" if it can, or if t is not an integer type. The evaluator wraps
+// numbers that are negative or too large, and truncates fractions.
 func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
 	if t = deref(t); reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t == reflect.TypeFor[time.Duration]() {
 		return ""
@@ -110,7 +111,7 @@ func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
 	}
 	fits := true
 	switch v := reflect.ValueOf(got); {
-	case v.Kind() == reflect.String: // a number in quotes, which the evaluator has parsed
+	case v.Kind() == reflect.String: // a number in quotes, which the evaluator parses
 	case v.CanFloat():
 		f := v.Float()
 		whole, least, above := f == math.Trunc(f), 0.0, math.Ldexp(1, t.Bits())
@@ -139,7 +140,8 @@ func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
 	return fmt.Sprintf("%v is out of range", got)
 }
 
-// evaluate is the door to the evaluator, whose bugs must not end weir.
+// evaluate calls the evaluator and recovers from its panics, so that they do
+// not end weir.
 func evaluate(s *Scope, e ast.Expr, refs []Reference, v reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -149,7 +151,7 @@ func evaluate(s *Scope, e ast.Expr, refs []Reference, v reflect.Value) (err erro
 	return vm.New(e).Evaluate(s.variables(refs), v.Addr().Interface())
 }
 
-// capsule is what the library calls just that, in a word.
+// capsule returns a word for a value that the library calls a capsule.
 func (d *decoder) capsule(e ast.Expr) string {
 	var got any
 	if evaluate(d.scope, e, d.references(e), reflect.ValueOf(&got).Elem()) != nil || got == nil {
@@ -158,8 +160,8 @@ func (d *decoder) capsule(e ast.Expr) string {
 	return typeWords(reflect.TypeOf(got))
 }
 
-// brackets is the hint for an expression that would do as the only element of
-// the list of type t that is wanted, "" for others.
+// brackets returns a hint for an expression that would be a valid element of
+// the list of type t, and "" for any other expression.
 func (d *decoder) brackets(e ast.Expr, t reflect.Type) string {
 	if t = deref(t); t.Kind() != reflect.Slice || evaluate(d.scope, e, d.references(e), reflect.New(t.Elem()).Elem()) != nil {
 		return ""
@@ -172,16 +174,16 @@ func (d *decoder) brackets(e ast.Expr, t reflect.Type) string {
 	return fmt.Sprintf("a list is written in brackets: [%s]", text)
 }
 
-// typeError reports whether an evaluation failed for the type of a value
-// rather than for the value. The library has the difference in its internal
-// error types only.
+// typeError reports whether an evaluation failed because of the type of a value
+// rather than the value itself. The library distinguishes them only in its
+// internal error types.
 func typeError(msg string) bool {
 	return strings.Contains(msg, " should be ") || strings.Contains(msg, "expected capsule(")
 }
 
-// message makes a sentence of the library's, which begins with the expression
-// at fault (the snippet shows that already, and it may be long) and knows no
-// type but the language's seven.
+// message rewrites a message of the library. Such a message begins with the
+// failing expression, which may be long and is in the snippet anyway, and knows
+// only the seven types of the language.
 func message(e ast.Expr, t reflect.Type, d Diagnostic) string {
 	msg := d.Msg
 	ast.Walk(visitor(func(n ast.Node) {

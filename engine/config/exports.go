@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// objects are nested objects that are being made. Others may hold what is
-// placed in them, so that only maps of its own are written to.
+// objects are nested objects under construction. A placed value may be shared,
+// so only maps that objects created are modified.
 type objects struct {
 	root map[string]any
 	own  map[string]bool // by dotted name
 }
 
-// place puts a value where its dotted name says.
+// place stores a value under its dotted name.
 func (o objects) place(id string, v any) {
 	obj := o.root
 	for at := 0; ; {
@@ -34,9 +34,9 @@ func (o objects) place(id string, v any) {
 		name, path := id[at:at+dot], id[:at+dot]
 		next, ok := obj[name].(map[string]any)
 		if !ok || !o.own[path] {
-			// The standard library has names that a component's namespace may
-			// have too (string, file), and the ID of a node without a label may
-			// be the beginning of another's.
+			// A component's namespace may have the name of an object in the standard
+			// library (string, file), and the ID of a node without a label may be a
+			// prefix of another node's ID.
 			if old, ok := obj[name]; ok {
 				next = fields(old)
 			} else if std, ok := stdlib(name); ok && at == 0 {
@@ -72,7 +72,7 @@ func fields(obj any) map[string]any {
 	return m
 }
 
-// exportNames returns the names of what a node exports, in order.
+// exportNames returns the names of a node's exports, in order.
 func exportNames(exports any) (names []string) {
 	t := reflect.TypeOf(exports)
 	for t != nil && t.Kind() == reflect.Pointer {
@@ -104,7 +104,7 @@ func export(exports any, name string) (reflect.Value, bool) {
 }
 
 // WithReceiver returns a copy of a node's exports, a struct, with its field
-// receiver set; exports itself when it has no such field.
+// receiver set. It returns exports itself if it has no such field.
 func WithReceiver(exports any, r *flow.Receiver) any {
 	v := reflect.ValueOf(exports)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {

@@ -8,11 +8,11 @@ import (
 )
 
 // Expression is the value of an attribute that becomes a variable: an argument
-// of an instance, an export, the collection of a foreach.
+// of an instance, an export, or the collection of a foreach.
 type Expression struct {
-	// Name of the attribute.
+	// Name is the name of the attribute.
 	Name string
-	// NameSpan is where the name is, Span where the value is.
+	// NameSpan is the position of the name, Span the position of the value.
 	NameSpan Span
 	Span
 
@@ -24,18 +24,18 @@ func newExpression(st *ast.AttributeStmt) *Expression {
 	return &Expression{Name: st.Name.Name, NameSpan: spanOf(st.Name), Span: spanOf(st.Value), expr: st.Value, refs: appendReferences(nil, st.Value)}
 }
 
-// Resolve is Block.Resolve of an expression.
+// Resolve is like Block.Resolve, for an expression.
 func (x *Expression) Resolve(s *Scope) (nodes []string, ds Diagnostics) {
 	return s.resolveAll(x.refs)
 }
 
-// Evaluate returns what the expression is now. The error of the Value is a
-// Diagnostics when the expression cannot be evaluated, and ErrUnknown or a
-// Pending when that is because of what it refers to.
+// Evaluate returns the current value of the expression. If the expression is
+// invalid, the Err of the Value is a Diagnostics. If it refers to something
+// unknown, the Err is ErrUnknown or a Pending.
 //
-// A bare reference keeps the Go type of what it refers to; everything else is
-// of the types of the language: string, int, float64, bool, []any,
-// map[string]any, and opaque values such as receivers.
+// A bare reference keeps the Go type of its value. Any other expression has a
+// type of the language: string, int, float64, bool, []any, map[string]any, or
+// an opaque value such as a receiver.
 func (x *Expression) Evaluate(s *Scope) (v Value) {
 	for _, r := range x.refs {
 		switch c, why := s.lookupKnown(r); c {
@@ -55,7 +55,7 @@ func (x *Expression) Evaluate(s *Scope) (v Value) {
 	if err == nil {
 		return v
 	}
-	if v.Provisional { // it may well be what is not known yet that makes it fail
+	if v.Provisional { // an unknown value may be the cause of the error
 		if v.Err == nil {
 			v.Err = ErrUnknown
 		}
@@ -68,8 +68,9 @@ func (x *Expression) Evaluate(s *Scope) (v Value) {
 	return Value{Err: ds}
 }
 
-// bare returns the value of a bare reference without a way through the types of
-// the language, which would copy long lists, and forgets the type of empty ones.
+// bare returns the value of a bare reference. It does not convert it to the
+// types of the language, which would copy long lists and lose the type of empty
+// lists.
 func (x *Expression) bare(s *Scope) (any, bool) {
 	switch x.expr.(type) {
 	case *ast.AccessExpr, *ast.IdentifierExpr:
@@ -94,11 +95,11 @@ func (x *Expression) bare(s *Scope) (any, bool) {
 	return nil, false
 }
 
-// Mentions reports whether the expression refers to a name or a part of it.
+// Mentions reports whether the expression refers to name or a part of it.
 func (x *Expression) Mentions(name string) bool { return mentions(x.refs, x.Span, name) }
 
-// Mentions reports whether something of the block at a place, or around it,
-// refers to a name or a part of it.
+// Mentions reports whether the block refers to name or a part of it at the
+// given position or around it.
 func (b *Block) Mentions(at Span, name string) bool {
 	return mentions(b.refs, b.enclosingValue(at), name)
 }
@@ -115,8 +116,8 @@ func mentions(refs []Reference, in Span, name string) bool {
 	return false
 }
 
-// enclosingValue returns the attribute's value that a place is in, else the place, or
-// the whole block when the place is its header.
+// enclosingValue returns the attribute value that contains the position. If
+// there is none, it returns at, or the whole block if at is its header.
 func (b *Block) enclosingValue(at Span) Span {
 	found := at
 	ast.Walk(statements(func(st *ast.AttributeStmt) {
@@ -146,8 +147,8 @@ func (s Span) contains(t Span) bool {
 	return s.File == t.File && before(s.Line, s.Col, t.Line, t.Col) && before(t.EndLine, t.EndCol, s.EndLine, s.EndCol)
 }
 
-// Attributes returns the attributes inside of b by name, and a mistake for
-// everything else in it.
+// Attributes returns the attributes of b by name, and an error for everything
+// else in it.
 func (b *Block) Attributes() (xs map[string]*Expression, ds Diagnostics) {
 	xs = map[string]*Expression{}
 	for _, stmt := range b.stmt.Body {

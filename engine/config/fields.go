@@ -16,23 +16,24 @@ const (
 	labelField
 )
 
-// field is a field of a struct with an alloy tag, those of squashed structs
-// included.
+// field is a field of a struct with an alloy tag, including the fields of
+// squashed structs.
 type field struct {
 	name     string // dotted for some blocks; empty for the label
 	index    []int
 	typ      reflect.Type
 	kind     fieldKind
 	optional bool
-	// starts is the field that holds what each block of this one starts from,
-	// nil for the zero value: of a type made at run time, which has no
-	// SetToDefault. It is beside the field, called like it with Default added.
+	// starts is the index of the field that contains the initial value of the
+	// blocks of this field. It is nil for the zero value. Types created at run
+	// time use it, because they have no SetToDefault. Its name is the name of this
+	// field with Default appended.
 	starts []int
 }
 
 // tagged returns the fields of a struct type, in order. The tags are those of
-// alloy/syntax, whose own reader of them is internal. It panics with BUG on a
-// tag that is wrong.
+// alloy/syntax, whose parser for them is internal. It panics with BUG on an
+// invalid tag.
 func tagged(t reflect.Type) (fs []field) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -78,8 +79,8 @@ func deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-// allocate returns the field of an addressable struct, with the pointers on the way
-// allocated.
+// allocate returns the field of an addressable struct. It allocates nil
+// pointers on the path to the field.
 func (f field) allocate(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = alloc(v).Field(i)
@@ -87,7 +88,8 @@ func (f field) allocate(v reflect.Value) reflect.Value {
 	return v
 }
 
-// valueIn returns the field of a struct; ok is false when a pointer on the way is nil.
+// valueIn returns the field of a struct. ok is false if a pointer on the path
+// to the field is nil.
 func (f field) valueIn(v reflect.Value) (_ reflect.Value, ok bool) {
 	for _, i := range f.index {
 		for v.Kind() == reflect.Pointer {
@@ -101,7 +103,7 @@ func (f field) valueIn(v reflect.Value) (_ reflect.Value, ok bool) {
 	return v, true
 }
 
-// alloc follows pointers, making what they point to where they are nil.
+// alloc follows pointers and allocates their targets if they are nil.
 func alloc(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -112,8 +114,8 @@ func alloc(v reflect.Value) reflect.Value {
 	return v
 }
 
-// start returns what a block of the field in the struct v starts from; not
-// valid when that is the zero value.
+// start returns the initial value of a block of the field in the struct v. It
+// is not valid if the initial value is the zero value.
 func (f field) start(v reflect.Value) reflect.Value {
 	if f.starts == nil {
 		return reflect.Value{}

@@ -13,10 +13,9 @@ import (
 	"github.com/grafana/alloy/syntax/token"
 )
 
-// Format returns a config file as `weir fmt` writes it: the same statements
-// and comments, laid out as Alloy does, with a line break at the end. name is
-// for the diagnostics, which are all mistakes of the syntax; there is no text
-// then.
+// Format returns a config file as formatted by `weir fmt`: the same statements
+// and comments, in Alloy's layout, with a line break at the end. name is the
+// file name in the diagnostics. If there are syntax errors, it returns no text.
 func Format(name, text string) (string, Diagnostics) {
 	if _, _, ds := parseFile(name, text); len(ds) > 0 {
 		return "", ds
@@ -27,7 +26,7 @@ func Format(name, text string) (string, Diagnostics) {
 	}
 	out, err := layOut(file)
 	if err == nil && !sameSubstance(name, text, out) {
-		// The printer cuts white space off the lines of raw strings, too.
+		// The printer also strips white space from the lines of raw strings.
 		restore := hideRaw(file, text)
 		if out, err = layOut(file); err == nil {
 			out = restore(out)
@@ -42,8 +41,8 @@ func Format(name, text string) (string, Diagnostics) {
 	return out, nil
 }
 
-// layOut prints a file. The printer is not ours, and its bugs must not end
-// weir.
+// layOut prints a file. It recovers from panics of the third-party printer, so
+// that they do not end weir.
 func layOut(file *ast.File) (out string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -60,8 +59,8 @@ func layOut(file *ast.File) (out string, err error) {
 	return out, nil
 }
 
-// hideRaw puts a word in the place of each raw string in file, and returns a
-// function that puts them back into what was printed of it.
+// hideRaw replaces each raw string in file with a word. restore puts the raw
+// strings back into the printed text.
 func hideRaw(file *ast.File, text string) (restore func(string) string) {
 	mark := "raw"
 	for strings.Contains(text, mark) {
@@ -78,15 +77,15 @@ func hideRaw(file *ast.File, text string) (restore func(string) string) {
 	return strings.NewReplacer(words...).Replace
 }
 
-// sameSubstance reports whether a text and what was made of it have the same
-// tokens, but for line ends and commas, and the same comments: a file is
-// written over with what comes out.
+// sameSubstance reports whether a text and its formatted version have the same
+// tokens, except for line ends and commas, and the same comments. It is a
+// safety check, because the formatted text replaces the file.
 func sameSubstance(name, text, out string) bool {
 	return slices.Equal(substance(name, text), substance(name, out))
 }
 
-// substance is what formatting must not change: all tokens but line ends and
-// commas, which it may add and take away, and all comments.
+// substance returns what formatting must not change: all comments, and all
+// tokens except line ends and commas, which it may add and remove.
 func substance(name, text string) (out []string) {
 	f := token.NewFile(name)
 	s := scanner.New(f, []byte(text), nil, scanner.IncludeComments)
@@ -97,7 +96,7 @@ func substance(name, text string) (out []string) {
 			return out
 		case token.TERMINATOR, token.COMMA:
 		case token.COMMENT:
-			// Lines of a comment are indented anew.
+			// The lines of a comment may be indented differently.
 			for line := range strings.Lines(lit) {
 				out = append(out, strings.TrimSpace(line))
 			}

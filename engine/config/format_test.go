@@ -47,7 +47,7 @@ func TestFormatMistakes(t *testing.T) {
 	}
 }
 
-// checkFormat holds what formatting promises of any text.
+// checkFormat checks the guarantees of formatting for any text.
 func checkFormat(t *testing.T, text string) {
 	t.Helper()
 	once, ds := config.Format("c.alloy", text)
@@ -146,8 +146,8 @@ func TestFormatSeeds(t *testing.T) {
 	}
 }
 
-// FuzzFormat: what is formatted stays as it is when it is formatted again, and
-// means the same.
+// FuzzFormat: formatting a formatted text does not change it, and formatting
+// does not change the meaning.
 func FuzzFormat(f *testing.F) {
 	for _, s := range formatSeeds(f) {
 		f.Add(s)

@@ -7,7 +7,7 @@ import (
 )
 
 // topic describes an operator or a function of the config language. Language
-// prints the tables of them, and its test evaluates every example.
+// prints all topics, and its test evaluates every example.
 type topic struct {
 	name     string
 	form     string // how it is written
@@ -15,8 +15,8 @@ type topic struct {
 	examples []example
 }
 
-// example is an expression and its result, written as in a config, or "error: "
-// with the message.
+// example is an expression and its result in config syntax, or "error: " with
+// the message.
 type example struct{ source, result string }
 
 func newTopic(name, form, doc string, pairs ...string) topic {
@@ -27,7 +27,7 @@ func newTopic(name, form, doc string, pairs ...string) topic {
 	return e
 }
 
-// functions are those of alloy/syntax's standard library, and its constants.
+// functions are the functions and constants of alloy/syntax's standard library.
 var functions = []topic{
 	newTopic("string.format", "string.format(format, value, …)", "A string made of a format and values: %s stands for a string, %d for a whole number, %v for any value, %% for a percent sign.",
 		`string.format("%s:%d", "10.1.0.1", 9100)`, `"10.1.0.1:9100"`),
@@ -71,7 +71,7 @@ var functions = []topic{
 	newTopic("constants.version", "constants.version", "The version of weir.", `constants.version`, `"v1.2.3"`),
 }
 
-// oldNames are the deprecated names of functions, and the names to use instead.
+// oldNames maps the deprecated names of functions to their new names.
 var oldNames = map[string]string{
 	"env": "sys.env", "nonsensitive": "convert.nonsensitive", "concat": "array.concat",
 	"json_decode": "encoding.from_json", "yaml_decode": "encoding.from_yaml", "base64_decode": "encoding.from_base64",
@@ -80,7 +80,7 @@ var oldNames = map[string]string{
 	"trim_prefix": "string.trim_prefix", "trim_suffix": "string.trim_suffix", "trim_space": "string.trim_space",
 }
 
-// operators are listed as Language shows them.
+// operators are in the order of the output of Language.
 var operators = []topic{
 	newTopic("+", "a + b", "The sum of two numbers, or two strings joined.", `1 + 2`, `3`, `"http://" + constants.hostname`, `"http://host-1"`, `"port " + 1`, "error: should be string, got number"),
 	newTopic("-", "a - b, -a", "The difference of two numbers, or the negative of one.", `3 - 5`, `-2`),
@@ -101,7 +101,7 @@ var operators = []topic{
 	newTopic(".", "map.name", "A value of a map, or an export of a component.", `{ eu = 1 }.eu`, `1`, `local.file.token.content == ""`, `false`),
 }
 
-// precedence lists the operators by how tightly they bind, most tightly first.
+// precedence lists the operators by precedence, highest first.
 var precedence = [][]string{
 	{".", "[ ]", "f(x)"}, {"-a", "!a"}, {"^"}, {"*", "/", "%"}, {"+", "-"}, {"==", "!=", "<", "<=", ">", ">="}, {"&&"}, {"||"},
 }
@@ -114,7 +114,8 @@ func functionNames() (names []string) {
 	return names
 }
 
-// unknownFunction is the diagnostic of a name that the standard library lacks.
+// unknownFunction returns the diagnostic for a name that is not in the standard
+// library.
 func unknownFunction(r Reference) *Diagnostic {
 	what := "constant"
 	if r.call {
@@ -138,8 +139,8 @@ func unknownFunction(r Reference) *Diagnostic {
 	return d
 }
 
-// suggestFunction returns a hint at the functions that a name may stand for,
-// also of those whose last part is like it; "" when none is near.
+// suggestFunction returns a hint with functions whose name, or its last part,
+// is similar to name. It returns "" if there are none.
 func suggestFunction(name string) string {
 	names := functionNames()
 	near := nearest(name, names)

@@ -11,17 +11,18 @@ import (
 // Import is a block import.file, import.string or import.scripts.
 type Import struct {
 	*Block
-	// File of import.file: a file or a directory, as it is written.
+	// File is the file or directory of import.file, as written.
 	File string
-	// Poll is how often to look at File, 0 to be told by the operating system.
+	// Poll is the poll interval of File. 0 means that the operating system reports
+	// changes.
 	Poll time.Duration
-	// Content of import.string.
+	// Content is the content of import.string.
 	Content *Expression
-	// Scripts is the folder of import.scripts, as it is written.
+	// Scripts is the folder of import.scripts, as written.
 	Scripts string
 }
 
-// importFile are the arguments of import.file.
+// importFile contains the arguments of import.file.
 type importFile struct {
 	Filename      string        `alloy:"filename,attr"`
 	Detector      string        `alloy:"detector,attr,optional"`
@@ -33,7 +34,7 @@ func (a *importFile) SetToDefault() {
 	*a = importFile{Detector: "fsnotify", PollFrequency: time.Minute}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *importFile) Validate() error {
 	var errs []error
 	if a.Filename == "" {
@@ -48,12 +49,12 @@ func (a *importFile) Validate() error {
 	return errors.Join(errs...)
 }
 
-// importScripts are the arguments of import.scripts.
+// importScripts contains the arguments of import.scripts.
 type importScripts struct {
 	Path string `alloy:"path,attr"`
 }
 
-// Validate returns what is wrong with the arguments.
+// Validate returns the error in the arguments.
 func (a *importScripts) Validate() error {
 	if a.Path == "" {
 		return errors.New("path must not be empty")
@@ -61,13 +62,13 @@ func (a *importScripts) Validate() error {
 	return nil
 }
 
-// IsImport reports whether a block imports something.
+// IsImport reports whether the block is an import.
 func (b *Block) IsImport() bool {
 	return b.Name == "import.file" || b.Name == "import.string" || b.Name == "import.scripts"
 }
 
-// Import returns what an import says, nil with mistakes in that. s is where its
-// constants come from.
+// Import decodes an import block. It returns nil if there are errors. The
+// constants come from s.
 func (b *Block) Import(s *Scope) (*Import, Diagnostics) {
 	im := &Import{Block: b}
 	ds := b.CheckLabel(LabelRequired)
@@ -95,7 +96,8 @@ func (b *Block) Import(s *Scope) (*Import, Diagnostics) {
 	return im, ds
 }
 
-// Text returns a value that is a string or a secret, as import.string takes it.
+// Text returns the text of a value that is a string or a secret, as
+// import.string accepts it.
 func Text(v any) (text string, secret, ok bool) {
 	switch v := v.(type) {
 	case string:

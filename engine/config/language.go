@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/manual"
 )
 
-// Language describes the operators and functions of the config language, from
-// their tables. Each example in it is evaluated by a test.
+// Language describes the operators and functions of the config language. It is
+// generated from their tables. A test evaluates each example in it.
 func Language() string {
 	var b strings.Builder
 	b.WriteString(languageHead)
@@ -62,7 +62,7 @@ brackets ( ) for another order.
 
 `
 
-// precedenceExamples show what binds more tightly.
+// precedenceExamples show the precedence of operators.
 var precedenceExamples = newTopic("", "", "",
 	`1 + 2 * 3`, `7`,
 	`(1 + 2) * 3`, `9`,
@@ -80,7 +80,7 @@ const languageTail = `
 The name module_path stands for the directory of the file that uses it.
 `
 
-// write writes a topic: how it is written, what it is, and its examples.
+// write writes a topic: its syntax, its description and its examples.
 func (t topic) write(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s\n", t.form)
 	manual.WriteParagraph(b, "      ", t.doc)
@@ -89,7 +89,7 @@ func (t topic) write(b *strings.Builder) {
 	}
 }
 
-// write writes an example; a result that does not fit is on the next line.
+// write writes an example. A result that does not fit is on the next line.
 func (x example) write(b *strings.Builder, indent int) {
 	if len(x.source)+len(x.result)+indent > manual.Width {
 		fmt.Fprintf(b, "%*s%s\n%*s→ %s\n", indent, "", x.source, indent+4, "", x.result)

@@ -19,7 +19,7 @@ import (
 	alloytoken "github.com/grafana/alloy/syntax/token"
 )
 
-// languageScope is what the examples of Language see.
+// languageScope is the scope for the examples of Language.
 func languageScope(t *testing.T, c *Config) *Scope {
 	t.Setenv("REGION", "eu")
 	t.Setenv("NO_SUCH_VARIABLE", "")
@@ -61,8 +61,8 @@ func evaluated(t *testing.T, src string) string {
 	return string(out)
 }
 
-// TestLanguageExamples evaluates every example of Language, and the result that
-// it shows, which is written as in a config.
+// TestLanguageExamples evaluates every example of Language and its result,
+// which is in config syntax.
 func TestLanguageExamples(t *testing.T) {
 	arrow := regexp.MustCompile(`(?m)^ +(\S.*?)\s+→ (.*)$`)
 	examples := arrow.FindAllStringSubmatch(Language(), -1)

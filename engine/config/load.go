@@ -15,28 +15,29 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// Config is what Load found.
+// Config is the result of Load.
 type Config struct {
-	// Path is what was loaded: a file or a directory.
+	// Path is the file or directory that was loaded.
 	Path string
-	// Files are the contents by path, for snippets.
+	// Files maps paths to contents, for snippets.
 	Files map[string]string
-	// Blocks are the top-level blocks that parse, of all files, files in order
-	// of their names. IDs are unique: a block that is defined twice has one that
-	// nothing can refer to, so that its mistakes are found as well.
+	// Blocks are the top-level blocks without syntax errors, from all files in the
+	// order of the file names. IDs are unique. The ID of a duplicate block cannot
+	// be referred to, but the block is checked for errors.
 	Blocks []*Block
-	// Broken are the IDs of blocks that are there but do not parse. They are
-	// not in Blocks; references to them are no mistake.
+	// Broken are the IDs of blocks with syntax errors. They are not in Blocks.
+	// References to them are not errors.
 	Broken []string
 }
 
-// Load reads a config file, or all *.alloy files of a directory (not of those
-// below it) as one config. The file may be a FIFO, which is what <(command) of a
-// shell is. With mistakes, the Config is what could be read, never nil, for the
-// caller to look for more.
+// Load reads a config file, or all *.alloy files of a directory (without
+// subdirectories) as one config. The file may be a FIFO, as in the shell's
+// <(command). If there are errors, the Config contains everything that could be
+// read and is never nil, so that the caller can report more errors.
 func Load(path string) (*Config, Diagnostics) { return load(path, files.ReadArgument) }
 
-// Reload is Load of what was loaded before. A FIFO was read then, and is refused.
+// Reload is like Load, for a path that was loaded before. It refuses a FIFO,
+// because its content has already been read.
 func Reload(path string) (*Config, Diagnostics) { return load(path, files.Read) }
 
 func load(path string, read reader) (*Config, Diagnostics) {
@@ -45,11 +46,11 @@ func load(path string, read reader) (*Config, Diagnostics) {
 	return c, append(ds, c.parse()...)
 }
 
-// ReadFiles returns what Reload parses: the contents of a file, or of all *.alloy
-// files of a directory, by path.
+// ReadFiles returns the input of Reload by path: the contents of a file, or of
+// all *.alloy files of a directory.
 func ReadFiles(path string) (map[string]string, Diagnostics) { return readFiles(path, files.Read) }
 
-// reader is files.Read or one like it.
+// reader is files.Read or files.ReadArgument.
 type reader func(path string, limit int64) ([]byte, error)
 
 func readFiles(path string, read reader) (texts map[string]string, ds Diagnostics) {
@@ -69,7 +70,7 @@ func readFiles(path string, read reader) (texts map[string]string, ds Diagnostic
 		if err != nil {
 			ds.add(Span{File: name}, fmt.Sprintf("cannot read the config: %v", err), "")
 			if errors.Is(err, files.ErrHung) {
-				break // each of the others would be waited for too
+				break // reading each of the remaining files would block too
 			}
 			continue
 		}
@@ -82,18 +83,18 @@ func readFiles(path string, read reader) (texts map[string]string, ds Diagnostic
 	return texts, ds
 }
 
-// Parse is Load of files that are given as path to content.
+// Parse is like Load, for files given as a map of path to content.
 func Parse(files map[string]string) (*Config, Diagnostics) {
 	c := &Config{Files: files}
 	ds := c.parse()
 	return c, ds
 }
 
-// Bounds of what is read as a config. They are far beyond any that was written by
-// hand or by a tool.
+// Limits for the files of a config. They are far higher than any config needs
+// that a person or a tool has written.
 const (
-	maxFileSize  = 1 << 20  // of a file
-	maxTotalSize = 16 << 20 // of all files of a directory
+	maxFileSize  = 1 << 20  // bytes per file
+	maxTotalSize = 16 << 20 // bytes in all files of a directory
 	maxFiles     = 1_000    // *.alloy files of a directory
 	maxEntries   = 20_000   // all files of a directory
 )
@@ -112,8 +113,8 @@ func configFiles(path string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		// A directory may be called x.alloy, and a ConfigMap's files are symbolic
-		// links. One that dangles is reported when it is read.
+		// A directory may be called x.alloy, and the files of a ConfigMap are
+		// symbolic links. A dangling link is reported when it is read.
 		name := filepath.Join(path, e.Name())
 		if !IsConfigFile(name) || e.IsDir() || e.Type()&fs.ModeSymlink != 0 && files.IsDir(name) {
 			continue
@@ -126,7 +127,7 @@ func configFiles(path string) ([]string, error) {
 	return names, nil
 }
 
-// parse fills Blocks and Broken from Files.
+// parse sets Blocks and Broken from Files.
 func (c *Config) parse() (ds Diagnostics) {
 	names := make([]string, 0, len(c.Files))
 	for name := range c.Files {
@@ -158,9 +159,9 @@ func (c *Config) parse() (ds Diagnostics) {
 	return ds.Sort()
 }
 
-// parseFile returns the statements of a file. When there are syntax errors it
-// parses again without the top-level statements they are in, and returns the
-// IDs of those.
+// parseFile returns the statements of a file. If there are syntax errors, it
+// parses again without the top-level statements that contain them, and returns
+// the IDs of these statements.
 func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostics) {
 	if len(text) > maxFileSize {
 		ds.add(Span{File: name}, fmt.Sprintf("config has %d bytes, more than the %d allowed", len(text), maxFileSize), "")
@@ -176,14 +177,14 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	if err == nil {
 		return file.Body, nil, nil
 	}
-	// Behind a quote that is missing nothing is what it seems to be.
+	// After a missing quote, nothing can be parsed reliably.
 	closed, quotes := closeQuotes(name, text)
 	stmts, ds := scan(name, closed.text)
 	if len(ds) > 0 {
 		return nil, nil, ds
 	}
-	// The parser cannot go on after its first error and reports what follows
-	// from that too, so statements are parsed one by one.
+	// The parser cannot recover after its first error and then reports
+	// consequential errors, so statements are parsed one by one.
 	rest := []byte(closed.text)
 	ds = quotes
 	for i, s := range stmts {
@@ -221,15 +222,15 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	if file, err = parser.ParseFile(name, rest); err == nil {
 		return file.Body, broken, ds
 	}
-	// What is wrong is between the statements.
+	// The error is between the statements.
 	for _, s := range stmts {
 		broken = append(broken, s.id)
 	}
 	return nil, broken, append(ds, closed.originals(fromSyntax(err, Span{File: name}), text)...)
 }
 
-// notText is the diagnostic of a file that is no UTF-8 text, nil for one that
-// is. The scanner would report each of its bytes.
+// notText returns a diagnostic if the file is not UTF-8 text, and nil if it is.
+// The scanner would report each invalid byte.
 func notText(name, text string) *Diagnostic {
 	at := 0
 	for at < len(text) {
@@ -250,7 +251,7 @@ func notText(name, text string) *Diagnostic {
 	return d
 }
 
-// tokens makes words of the parser's token names.
+// tokens replaces the parser's token names with words.
 var tokens = strings.NewReplacer(
 	"got TERMINATOR", "got the end of the line", "expected TERMINATOR", "expected the end of the line",
 	"got EOF", "got the end of the file", "got IDENT", "got a name", "got NUMBER", "got a number", "got FLOAT", "got a number",
@@ -260,7 +261,7 @@ var tokens = strings.NewReplacer(
 
 const errUnclosed = "expected }, got EOF"
 
-// syntaxHints are for what people write who come from other languages.
+// syntaxHints are hints for syntax from other languages.
 var syntaxHints = map[string]string{
 	"expected block label, got IDENT":     "a label is written in quotes",
 	"expected block body, got STRING":     "a block has at most one label",
@@ -268,7 +269,7 @@ var syntaxHints = map[string]string{
 	"cannot use a block as an expression": "separate the elements of a list by commas; a map is written {name = value}",
 }
 
-// errors parses a statement on its own.
+// errors parses a single statement.
 func (s statement) errors(name, text string) Diagnostics {
 	_, err := parser.ParseFile(name, []byte(text[s.start:s.end]))
 	if err == nil {
@@ -279,11 +280,11 @@ func (s statement) errors(name, text string) Diagnostics {
 		if s.end-s.start <= maxRepaired {
 			ds = repair(name, text[s.start:s.end])
 		}
-		// The end is missing because the parser got lost, or it will be seen
-		// once the rest is right.
+		// The end is missing because of an earlier error, or it will be reported
+		// after that error is fixed.
 		ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return strings.HasSuffix(d.Msg, ", got EOF") })
 	}
-	// The scanner has said what the character is.
+	// The scanner has already reported the character.
 	all := slices.Clone(ds)
 	ds = slices.DeleteFunc(ds, func(d Diagnostic) bool {
 		return strings.HasSuffix(d.Msg, ", got ILLEGAL") && slices.ContainsFunc(all, func(o Diagnostic) bool { return o.Span == d.Span && o.Msg != d.Msg })
@@ -301,9 +302,10 @@ func (s statement) errors(name, text string) Diagnostics {
 	return ds
 }
 
-// Pattern returns what to watch for changes of the config at path, as package
-// watch understands it: the file, or the directory's files that Load reads. It does
-// not wait for long: what does not answer is taken for a file.
+// Pattern returns the pattern to watch for changes of the config at path, in
+// the form of package watch: the file, or the files of the directory that Load
+// reads. It does not block for long: a path that does not respond is treated as
+// a file.
 func Pattern(path string) string {
 	fi, err := files.StatSoon(path)
 	if err == nil && fi.IsDir() {
@@ -312,9 +314,9 @@ func Pattern(path string) string {
 	return path
 }
 
-// IsConfigFile reports whether a path is one that Load would read from a
-// directory: one that ends in .alloy and is neither a lock of Emacs, .#x.alloy,
-// nor what macOS keeps beside files of foreign disks, ._x.alloy.
+// IsConfigFile reports whether Load would read a path in a directory: it ends
+// in .alloy and is neither a lock file of Emacs, .#x.alloy, nor a file for
+// metadata that macOS creates on foreign file systems, ._x.alloy.
 func IsConfigFile(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasSuffix(name, ".alloy") && !strings.HasPrefix(name, ".#") && !strings.HasPrefix(name, "._")

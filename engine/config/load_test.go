@@ -44,12 +44,12 @@ func TestParse(t *testing.T) {
 	f("", "", "", "")
 	f("a.b \"c\" {}\nlogging {\n level = 1\n}", "a.b.c logging", "", "")
 
-	// Duplicates name the first place, a label counts.
+	// The error of a duplicate names the first definition. The label counts.
 	f("a \"x\" {}\na \"y\" {}\na \"x\" {}", "a.x a.y a.x (block 3)", "",
 		"c.alloy:3:1: block a.x is defined twice (first defined at c.alloy:1:1; give one of them another label)")
 	f("x = 1\na {}", "a", "", `c.alloy:1:1: attribute "x" is not inside a block (the top level of a config has only blocks)`)
 
-	// A syntax error costs its own block only, and it is known that it is there.
+	// A syntax error affects only its own block, and the block is known to exist.
 	f("a \"x\" {\n  v = \n}\nb \"y\" {\n  v = a.x.r\n}\nc \"z\" {\n v = ,\n}\n", "b.y", "a.x c.z", `
 c.alloy:3:1: expected expression, got }
 c.alloy:8:6: expected expression, got ,`)
@@ -60,7 +60,7 @@ c.alloy:8:6: expected expression, got ,`)
 		"c.alloy:1:1: block a.b.x is not closed (a } is missing before line 4, where b.y begins)")
 	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ']'")
 	f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
-	// One mistake is one diagnostic, and does not hide those behind it.
+	// An error is reported once and does not hide later errors.
 	const notClosed = "string literal not terminated (a \" is missing at its end)"
 	f("a {\n  v = [{\"b\" = \"x:1}]\n  w = [b.receiver]\n}\nb {}", "b", "a", "c.alloy:2:15: "+notClosed)
 	f("a {\n  v = \"x\n  w = \"y,\n}\nb {}", "b", "a", "c.alloy:2:7: "+notClosed+"\nc.alloy:3:7: "+notClosed)
@@ -74,7 +74,7 @@ c.alloy:8:6: expected expression, got ,`)
 	f("a {\n  v = concat([1], [2]\n  w = 1\n}", "", "a", "c.alloy:2:22: missing ')'")
 	f("a {\n  v = [\n    1\n    2,\n  ]\n  w = [1 2]\n  x =\n}", "", "a", "c.alloy:3:6: missing ',' in expression list\nc.alloy:6:10: missing ',' in expression list\nc.alloy:8:1: expected expression, got }")
 
-	// What people write who come from other languages.
+	// Syntax from other languages.
 	f("a x {}", "", "a", "c.alloy:1:3: expected block label, got a name (a label is written in quotes)")
 	f(`a "x" "y" {}`, "", "a", `c.alloy:1:7: expected block body, got a string (a block has at most one label)`)
 	f("a \"x\" {\n  v : 1\n}", "", "a.x", "c.alloy:2:5: illegal character U+003A ':' (an attribute is written as name = value)")
@@ -100,12 +100,12 @@ func TestParseBounds(t *testing.T) {
 	f("a {\n v = a"+strings.Repeat("(1,2)", n/5)+"\n}", "more than the 5000 operators")
 	f("a {\n v = a"+strings.Repeat("[1]", n/3)+"\n}", "more than the 5000 operators")
 	f(strings.Repeat(" ", 1<<20+1), "more than the 1048576 allowed")
-	// The parser's recovery skips tokens without coming back up: it must have
-	// stack enough for whatever passes the bounds.
+	// The parser's error recovery recurses without returning. Its stack must be
+	// large enough for any text within the limits.
 	f("a {\n v = "+strings.Repeat("[a\"\"]\n", 1<<20/7)+"\n}", "expected")
 	f("a {\n v = "+strings.Repeat("[)", 1<<19-8), "brackets nest deeper")
 
-	// Long lists are no nesting.
+	// Long lists do not count as nesting.
 	_, ds := config.Parse(map[string]string{"c.alloy": "a {\n v = [" + strings.Repeat("a.b.c,\n", 20_000) + "]\n}"})
 	if len(ds) > 0 {
 		t.Errorf("got %q for a long list", diagnose(ds)[:100])
@@ -152,7 +152,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The text of no diagnostics is empty; it was a panic.
+// The text of empty diagnostics is empty. It used to panic.
 func TestNoDiagnostics(t *testing.T) {
 	if got := (config.Diagnostics{}).Error(); got != "" {
 		t.Errorf("got %q", got)

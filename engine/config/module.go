@@ -7,28 +7,29 @@ import (
 	"github.com/grafana/alloy/syntax/ast"
 )
 
-// Declare is a custom component: what a block declare says. Its label is the
-// name of the blocks that are instances of it.
+// Declare is a custom component that a declare block defines. Its label is the
+// name of the blocks that are its instances.
 type Declare struct {
 	*Block
-	// Arguments are in order.
+	// Arguments are in the order of the config.
 	Arguments []*Argument
-	// Exports are in order; an instance exports their values by their names.
+	// Exports are in the order of the config. An instance exports their values
+	// under their names.
 	Exports []*Expression
-	// Blocks are all others inside of it. IDs are unique.
+	// Blocks are all other blocks in it. IDs are unique.
 	Blocks []*Block
 }
 
-// Argument is a block argument inside of a declare.
+// Argument is an argument block inside a declare.
 type Argument struct {
 	Name string // its label
 	Span
 	Optional bool
-	Default  *Expression // nil without
+	Default  *Expression // nil if there is no default
 	Comment  string
 }
 
-// Declare returns what a block declare says, and the mistakes in that.
+// Declare decodes a declare block and returns the errors in it.
 func (b *Block) Declare() (*Declare, Diagnostics) {
 	ds := b.CheckLabel(LabelRequired)
 	d := &Declare{Block: b}
@@ -55,7 +56,7 @@ func (b *Block) Declare() (*Declare, Diagnostics) {
 	return d, ds
 }
 
-// Argument returns the argument of a name, nil without.
+// Argument returns the argument called name, or nil.
 func (d *Declare) Argument(name string) *Argument {
 	for _, a := range d.Arguments {
 		if a.Name == name {
@@ -81,7 +82,7 @@ func (d *Declare) ExportNames() (names []string) {
 	return names
 }
 
-// inside returns the blocks of a body as ones of their own.
+// inside returns the blocks of a body as separate blocks.
 func (b *Block) inside(body ast.Body) (blocks []*Block, ds Diagnostics) {
 	seen := map[string]*Block{}
 	for _, stmt := range body {
@@ -92,7 +93,7 @@ func (b *Block) inside(body ast.Body) (blocks []*Block, ds Diagnostics) {
 			in := newBlock(stmt)
 			if first, ok := seen[in.ID]; ok {
 				ds.add(in.Span, fmt.Sprintf("block %s is defined twice", in.ID), fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
-				in.setAside(len(blocks)) // its mistakes are found as well
+				in.setAside(len(blocks)) // its errors are reported too
 			}
 			seen[in.ID] = in
 			blocks = append(blocks, in)
@@ -132,8 +133,8 @@ func (b *Block) export() (*Expression, Diagnostics) {
 	return x, ds
 }
 
-// settings decodes the attributes of b that are known before anything runs into
-// a struct, and returns those named in later as expressions.
+// settings decodes the attributes of b into a struct. It returns the attributes
+// named in later, which are not known before the config runs, as expressions.
 func (b *Block) settings(into any, later ...string) (xs map[string]*Expression, ds Diagnostics) {
 	xs = map[string]*Expression{}
 	rest := *b.stmt
@@ -154,8 +155,8 @@ func (b *Block) settings(into any, later ...string) (xs map[string]*Expression, 
 }
 
 // decodeConstant decodes a body that may refer only to the standard library and
-// to the constants of a scope, which may be nil. others are what it could have
-// besides what is decoded.
+// to the constants of a scope, which may be nil. others are the names of its
+// attributes and blocks that are not decoded.
 func (b *Block) decodeConstant(stmt *ast.BlockStmt, s *Scope, into any, others ...string) (ds Diagnostics) {
 	constants := (&Config{}).NewScope("")
 	if s != nil {
@@ -166,8 +167,8 @@ func (b *Block) decodeConstant(stmt *ast.BlockStmt, s *Scope, into any, others .
 	return append(ds, own.decode(constants, into, others)...)
 }
 
-// constant returns a mistake for each reference to what is neither in the
-// standard library nor in s, and makes that unknown.
+// constant returns an error for each reference that is neither to the standard
+// library nor to s, and sets the referenced name to unknown.
 func (s *Scope) constant(block string, refs []Reference) (ds Diagnostics) {
 	for _, r := range refs {
 		if _, std := stdlib(r.Path[0]); std || s.Has(r.Path[0]) {
@@ -179,8 +180,8 @@ func (s *Scope) constant(block string, refs []Reference) (ds Diagnostics) {
 	return ds
 }
 
-// CheckDefaults returns the mistakes in the defaults of the arguments. s is
-// where their constants come from.
+// CheckDefaults returns the errors in the defaults of the arguments. The
+// constants come from s.
 func (d *Declare) CheckDefaults(s *Scope) (ds Diagnostics) {
 	for _, a := range d.Arguments {
 		if a.Default == nil {
@@ -198,7 +199,8 @@ func (d *Declare) CheckDefaults(s *Scope) (ds Diagnostics) {
 	return ds
 }
 
-// constants returns a scope with those variables of s that are no node's.
+// constants returns a scope with the variables of s that do not belong to
+// nodes.
 func (s *Scope) constants() *Scope {
 	c := s.Apart("")
 	for ; s != nil; s = s.parent {
@@ -211,24 +213,25 @@ func (s *Scope) constants() *Scope {
 	return c
 }
 
-// Foreach is a block foreach.
+// Foreach is a foreach block.
 type Foreach struct {
 	*Block
 	Collection *Expression
-	// Var is the name of the item inside of the template.
+	// Var is the name of the item inside the template.
 	Var string `alloy:"var,attr"`
-	// ID names the field of an item that says which one it is.
+	// ID is the name of the field that identifies an item.
 	ID string `alloy:"id,attr,optional"`
-	// HashStringID makes the names of nodes of a hash of strings.
+	// HashStringID makes the names of nodes contain hashes of strings.
 	HashStringID bool `alloy:"hash_string_id,attr,optional"`
-	// EnableMetrics shows the metrics of the nodes.
+	// EnableMetrics enables the metrics of the nodes.
 	EnableMetrics bool `alloy:"enable_metrics,attr,optional"`
-	// Template are the blocks that each item has; nil without a template.
+	// Template contains the blocks of each item. It is nil if there is no
+	// template.
 	Template []*Block
 }
 
-// Foreach returns what a block foreach says, and the mistakes in that. s is
-// where its constants come from.
+// Foreach decodes a foreach block and returns the errors in it. The constants
+// come from s.
 func (b *Block) Foreach(s *Scope) (*Foreach, Diagnostics) {
 	f := &Foreach{Block: b}
 	ds := b.CheckLabel(LabelRequired)

@@ -11,19 +11,19 @@ import (
 	"github.com/grafana/alloy/syntax/token"
 )
 
-// The parser cannot go on after its first error: it reports errors that follow
-// from it, and misses those behind it. Here a text is repaired instead, one
-// mistake after the other, and only what had to be repaired is reported.
+// The parser cannot recover after its first error: it reports consequential
+// errors and misses later ones. This file repairs the text instead, one error
+// after another, and reports only the repairs.
 
 const (
-	maxRepaired = 32 << 10 // bytes of a text that is repaired: each try parses it
-	maxRepairs  = 20       // of one text
+	maxRepaired = 32 << 10 // bytes of a text to repair: each attempt parses it
+	maxRepairs  = 20       // per text
 )
 
-// repaired is a text with changes, and where they are.
+// repaired is a text with insertions and their positions.
 type repaired struct {
 	text    string
-	inserts []insert // in order of their places
+	inserts []insert // sorted by position
 }
 
 // insert is text that was inserted before an offset of the original.
@@ -32,7 +32,7 @@ type insert struct {
 	text string
 }
 
-// original returns the offset in the original of one in the text.
+// original converts an offset in the text to an offset in the original.
 func (r *repaired) original(at int) int {
 	shift := 0
 	for _, in := range r.inserts {
@@ -46,7 +46,8 @@ func (r *repaired) original(at int) int {
 	return at - shift
 }
 
-// originals moves diagnostics from places in the text to those in the original.
+// originals converts the positions of diagnostics from the text to the
+// original.
 func (r *repaired) originals(ds Diagnostics, original string) Diagnostics {
 	if len(r.inserts) == 0 {
 		return ds
@@ -67,12 +68,12 @@ func (r *repaired) insert(at int, text string) *repaired {
 	return out
 }
 
-// blank returns r with blanks in place of a part of r.text.
+// blank returns r with a part of r.text replaced with blanks.
 func (r *repaired) blank(from, to int) *repaired {
 	return &repaired{text: r.text[:from] + strings.Repeat(" ", to-from) + r.text[to:], inserts: r.inserts}
 }
 
-// closeQuotes inserts the quotes that are missing in a text, and reports each.
+// closeQuotes inserts missing quotes into a text, and reports each.
 func closeQuotes(name, text string) (r *repaired, ds Diagnostics) {
 	r = &repaired{text: text}
 	for range maxRepairs {
@@ -87,7 +88,7 @@ func closeQuotes(name, text string) (r *repaired, ds Diagnostics) {
 			_, tok, _ = s.Scan()
 		}
 		if at < 0 || r.text[at] != '"' {
-			return r, ds // a raw string has no end that one could guess
+			return r, ds // the end of a raw string cannot be guessed
 		}
 		d := Diagnostic{Span: spanAt(name, text, r.original(at), r.original(at)), Msg: errQuote, Hint: `a " is missing at its end`}
 		place := endOfString(r.text, at)
@@ -103,15 +104,15 @@ func closeQuotes(name, text string) (r *repaired, ds Diagnostics) {
 
 const errQuote = "string literal not terminated"
 
-// startOfWord returns where the word begins that a quote ends; the quote's offset
-// when it begins a string.
+// startOfWord returns the offset of the word that ends with a quote. It returns
+// the quote's offset if the quote begins a string.
 func startOfWord(text string, quote int) int {
 	return 1 + strings.LastIndexAny(text[:quote], "\n\t\" ,=+!<>|&[](){}")
 }
 
-// endOfString returns where a string was meant to end that begins at a quote and
-// has no other in its line: before the brackets that close those of the line, or
-// before the bracket of a block.
+// endOfString returns where an unterminated string that begins at a quote was
+// probably meant to end: before the brackets that close the brackets of the
+// line, or before the bracket of a block.
 func endOfString(text string, quote int) int {
 	line := 1 + strings.LastIndexByte(text[:quote], '\n')
 	end := len(text)
@@ -143,7 +144,7 @@ func endOfString(text string, quote int) int {
 			open = open[:len(open)-1]
 		}
 	}
-	for _, c := range open { // the outermost is the last one of the line
+	for _, c := range open { // the outermost bracket is the last one in the line
 		if text[end-1] != c || end-1 <= quote {
 			break
 		}
@@ -155,8 +156,8 @@ func endOfString(text string, quote int) int {
 
 var closing = map[byte]byte{'{': '}', '[': ']', '(': ')'}
 
-// repair returns the mistakes in a text that does not parse: what had to be
-// changed for it to parse, as far as that could be found out.
+// repair returns the errors in a text that does not parse: the changes that
+// were needed to make it parse, as far as they could be found.
 func repair(name, text string) (ds Diagnostics) {
 	r := &repaired{text: text}
 	for range maxRepairs {
@@ -192,7 +193,7 @@ func repair(name, text string) (ds Diagnostics) {
 // syntaxError is the first error in a text.
 type syntaxError struct {
 	at  int // offset in the original
-	end int // of its last character
+	end int // offset of its last character
 	pos int // offset in the repaired text
 	msg string
 }
@@ -204,7 +205,7 @@ func firstError(name string, r *repaired) (e syntaxError, ok bool) {
 	}
 	ds := fromSyntax(err, Span{File: name, Line: 1, Col: 1})
 	d := slices.MinFunc(ds, func(a, b Diagnostic) int {
-		// The scanner has said what the character is.
+		// The scanner has already reported the character.
 		illegal := func(d Diagnostic) int { return map[bool]int{true: 1}[strings.HasSuffix(d.Msg, ", got ILLEGAL")] }
 		return cmp.Or(a.Line-b.Line, a.Col-b.Col, illegal(a)-illegal(b))
 	})
@@ -215,10 +216,10 @@ func firstError(name string, r *repaired) (e syntaxError, ok bool) {
 // candidate is a text with one more change.
 type candidate struct {
 	*repaired
-	missing string // the bracket that was inserted; "" for another change
+	missing string // the inserted bracket; "" for any other change
 }
 
-// candidates are the changes that may be the repair of an error, best first.
+// candidates returns changes that may repair an error, best first.
 func (r *repaired) candidates(e syntaxError) (out []candidate) {
 	pos := min(e.pos, len(r.text))
 	line := 1 + strings.LastIndexByte(r.text[:pos], '\n')
@@ -241,7 +242,7 @@ func (r *repaired) candidates(e syntaxError) (out []candidate) {
 		add(r.insert(pos, "null\n"), "")
 	}
 	if pos < len(r.text) && strings.IndexByte(")]}", r.text[pos]) >= 0 {
-		add(r.blank(pos, pos+1), "") // one too many
+		add(r.blank(pos, pos+1), "") // the bracket is superfluous
 	}
 	if balanced(r.text[line:end]) {
 		add(r.blank(line, end), "")
@@ -255,7 +256,7 @@ func balanced(line string) bool {
 		strings.Count(line, "[") == strings.Count(line, "]") && strings.Count(line, "(") == strings.Count(line, ")")
 }
 
-// offsetOf returns the offset of a line and column, which count from 1.
+// offsetOf returns the offset of a line and column, which start at 1.
 func offsetOf(text string, line, col int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -268,7 +269,7 @@ func offsetOf(text string, line, col int) int {
 	return min(at+col-1, len(text))
 }
 
-// spanAt returns the span from one offset to another, the last inclusive.
+// spanAt returns the span between two offsets. The end is inclusive.
 func spanAt(name, text string, from, to int) Span {
 	place := func(at int) (line, col int) {
 		return 1 + strings.Count(text[:at], "\n"), at - strings.LastIndexByte(text[:at], '\n')

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// FuzzRecover holds that a text that is repaired, whatever it is, has its mistakes
-// at places that exist, and that they can be shown.
+// FuzzRecover checks that the errors in any repaired text have valid positions
+// and can be shown.
 func FuzzRecover(f *testing.F) {
 	f.Add("a {\n  v = [{\"b\" = \"x:1}]\n  w = [b.receiver]\n}\nb {}")
 	f.Add("a \"x {\n  v = 1\n}\nb {}")

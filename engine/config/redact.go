@@ -16,22 +16,22 @@ import (
 
 const redacted = "(secret)"
 
-// hidden are the attributes whose values may be secret although their type is not:
-// headers, and queries that are written apart from their URL.
+// hidden are attributes whose values may be secret although their type is not:
+// headers, and queries that are separate from their URL.
 var hidden = map[string]bool{"headers": true, "http_headers": true, "proxy_connect_header": true, "params": true}
 
-// Redact returns arguments or exports, structs with alloy tags, as maps,
-// slices, strings, numbers and bools that encoding/json can marshal: keyed by
-// attribute name, secrets, headers and query parameters as "(secret)", durations as
-// "30s", receivers as "x.y.z.receiver", other opaque values as their type; URLs
-// as component.HideURLs returns them. nil gives nil.
+// Redact converts arguments or exports, structs with alloy tags, to maps,
+// slices, strings, numbers and bools that encoding/json can marshal. Keys are
+// attribute names. Secrets, headers and query parameters become "(secret)",
+// durations "30s", receivers "x.y.z.receiver", other opaque values their type.
+// URLs are redacted with component.HideURLs. nil returns nil.
 func Redact(v any) any {
 	shown, _ := RedactUpTo(v, math.MaxInt)
 	return shown
 }
 
-// RedactUpTo is Redact of at most so many elements of each list. It returns how many
-// elements are missing.
+// RedactUpTo is like Redact, but returns at most the given number of elements
+// per list. It also returns the number of omitted elements.
 func RedactUpTo(v any, most int) (shown any, omitted int) {
 	r := redaction{most: most}
 	shown = r.redact(reflect.ValueOf(v))
@@ -92,10 +92,10 @@ func (r *redaction) redact(v reflect.Value) any {
 		return out
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return "(" + typeWords(v.Type()) + ")"
-	case reflect.String: // of a type of its own, too
+	case reflect.String: // also of a named type
 		return component.HideURLs(v.String())
 	case reflect.Float32, reflect.Float64:
-		// JSON has no words for NaN and the infinities.
+		// JSON cannot represent NaN and the infinities.
 		if f := v.Float(); f != f || f-f != 0 {
 			return fmt.Sprint(f)
 		}
@@ -106,10 +106,10 @@ func (r *redaction) redact(v reflect.Value) any {
 	return fmt.Sprint(v)
 }
 
-// Plain is a value that decodes itself (UnmarshalAlloy) and is of another type
-// than it looks like.
+// Plain is a value that decodes itself (UnmarshalAlloy) and whose config type
+// differs from its Go type.
 type Plain interface {
-	// Plain returns the value as one of that type, never nil.
+	// Plain returns the value in its config type, never nil.
 	Plain() any
 }
 
@@ -138,8 +138,7 @@ func (r *redaction) redactStruct(v reflect.Value, fs []field) any {
 		if f.kind == labelField {
 			name = "label"
 		}
-		// A block that is not there is nothing, an attribute that is not set
-		// has its default.
+		// An absent block is omitted. An attribute that is not set has its default.
 		if f.kind == blockField && (fv.Kind() == reflect.Pointer || fv.Kind() == reflect.Slice) && fv.IsZero() {
 			continue
 		}
@@ -151,7 +150,7 @@ func (r *redaction) redactStruct(v reflect.Value, fs []field) any {
 	return m
 }
 
-// hide returns what redact returned with all of its texts hidden. It may change v.
+// hide replaces all texts in v, a result of redact. It may modify v.
 func hide(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -170,7 +169,8 @@ func hide(v any) any {
 	return v
 }
 
-// asText returns a value that is a string in the config, or a capsule.
+// asText returns the text of a value that is a string in the config, or a
+// capsule.
 func asText(v reflect.Value) (string, bool) {
 	if !v.CanInterface() {
 		return "", false
@@ -206,7 +206,7 @@ func asText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-// secret tells only whether there is one.
+// secret reveals only whether the secret is set.
 func secret(s component.Secret) string {
 	if s == "" {
 		return ""
@@ -221,7 +221,7 @@ func optional(s component.OptionalSecret) string {
 	return s.Value
 }
 
-// shortDuration is d as people write it: 1m rather than 1m0s.
+// shortDuration formats d in its short form: 1m rather than 1m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -233,19 +233,20 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// ReceiverRef is a receiver in decoded arguments, and by which attribute.
+// ReceiverRef is a receiver in decoded arguments with the path of its
+// attribute.
 type ReceiverRef struct {
 	Path     string // such as forward_to or routes.errors, for Block.SpanOf
 	Receiver *flow.Receiver
 }
 
-// Receivers returns the receivers in decoded arguments, in order of their
-// fields; those of maps in no order. Receivers that are nil are left out.
+// Receivers returns the receivers in decoded arguments, in the order of their
+// fields. The receivers in a map are unordered. nil receivers are omitted.
 func Receivers(args any) []ReceiverRef {
 	return appendReceivers(nil, reflect.ValueOf(args), "", tagged)
 }
 
-// Receivers is the function of that name, faster for many blocks.
+// Receivers is like the function Receivers, but faster for many blocks.
 func (s *Scope) Receivers(args any) []ReceiverRef {
 	return appendReceivers(nil, reflect.ValueOf(args), "", s.tagged)
 }

@@ -11,25 +11,24 @@ import (
 // Reference is a dotted name in an expression, such as
 // prometheus.remote_write.default.receiver.
 type Reference struct {
-	// Path is the name; what follows an index or a call is not part of it.
+	// Path is the name up to the first index or call.
 	Path []string
 	Span
-	name string // dotted
+	name string // dotted name
 	ends []Span // of each part of Path
-	call bool   // it is called
+	call bool   // it is a function call
 }
 
 // String returns the dotted name.
 func (r Reference) String() string { return r.name }
 
 // References returns the dotted names in the block's expressions, in order,
-// also those of nested blocks. Names of the standard library are among them.
+// including nested blocks and names of the standard library.
 func (b *Block) References() []Reference { return slices.Clone(b.refs) }
 
 // Resolve returns the nodes that the block refers to, in order and without
-// repetitions, and a diagnostic for each reference to something that is
-// neither in scope nor in the standard library, or that its node does not
-// export.
+// duplicates. It returns a diagnostic for each reference that is neither in
+// scope nor in the standard library, or that its node does not export.
 func (b *Block) Resolve(s *Scope) (nodes []string, ds Diagnostics) { return s.resolveAll(b.refs) }
 
 func (s *Scope) resolveAll(refs []Reference) (nodes []string, ds Diagnostics) {
@@ -48,7 +47,8 @@ func (s *Scope) resolveAll(refs []Reference) (nodes []string, ds Diagnostics) {
 	return nodes, ds
 }
 
-// references returns the dotted names in an expression or statement.
+// appendReferences appends the dotted names in an expression or statement to
+// refs.
 func appendReferences(refs []Reference, n ast.Node) []Reference {
 	ast.Walk((*collector)(&refs), n)
 	return refs
@@ -56,7 +56,7 @@ func appendReferences(refs []Reference, n ast.Node) []Reference {
 
 type collector []Reference
 
-// Visit appends the reference that n is, and goes into everything else.
+// Visit appends the reference if n is one, and descends into everything else.
 func (c *collector) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.AccessExpr, *ast.IdentifierExpr:
@@ -91,13 +91,13 @@ func (c *collector) Visit(n ast.Node) ast.Visitor {
 			*c = append(*c, r)
 			return nil
 		}
-		// Something else is accessed, such as f(x).y: look inside of it.
+		// The accessed value is not a name, as in f(x).y: look inside it.
 		ast.Walk(c, cur)
 		return nil
 	}
 }
 
-// unknown is the diagnostic of a reference to no node.
+// unknown returns the diagnostic for a reference to an unknown node.
 func (s *Scope) unknown(r Reference) *Diagnostic {
 	ids := s.ids()
 	d := &Diagnostic{Span: r.Span}
@@ -107,8 +107,8 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	if r.call {
 		return unknownFunction(r)
 	}
-	// The longest part of the path that could be meant as an ID is all but the
-	// export; with less than three parts, all of it.
+	// The ID is probably the path without its last part, the export. With fewer
+	// than three parts, it is the whole path.
 	name := r.String()
 	if len(r.Path) >= 3 {
 		name = strings.Join(r.Path[:len(r.Path)-1], ".")
@@ -140,7 +140,7 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		d.Hint = DidYouMean(r.Path[0], s.words())
 	}
 	if d.Hint == "" {
-		// A right name with a wrong label is the common mistake, however
+		// The most common error is a correct name with a wrong label, however
 		// different the labels are.
 		var same []string
 		for _, id := range ids {
@@ -157,7 +157,8 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	return d
 }
 
-// unknownArgument is the diagnostic of a reference to no argument.
+// unknownArgument returns the diagnostic for a reference to an unknown
+// argument.
 func (s *Scope) unknownArgument(r Reference, ids []string) *Diagnostic {
 	name := strings.Join(r.Path[:min(2, len(r.Path))], ".")
 	d := &Diagnostic{Span: r.Span, Msg: fmt.Sprintf("%s does not exist", name)}
@@ -178,7 +179,7 @@ func (s *Scope) unknownArgument(r Reference, ids []string) *Diagnostic {
 	return d
 }
 
-// words returns the variables that are one name.
+// words returns the variables whose name has one part.
 func (s *Scope) words() (names []string) {
 	for _, id := range s.ids() {
 		if !strings.Contains(id, ".") {

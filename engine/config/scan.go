@@ -8,21 +8,22 @@ import (
 	"github.com/grafana/alloy/syntax/token"
 )
 
-// The parser and the evaluator recurse: once per bracket, and once per link of
+// The parser and the evaluator recurse once per bracket and once per element of
 // a chain such as a.b.c or 1 + 1 + 1. A stack overflow cannot be recovered, so
-// both are bounded before anything is parsed.
+// both are limited before anything is parsed.
 const (
 	maxDepth = 100
-	maxChain = 5000 // operators in one expression, over all brackets around it
+	maxChain = 5000 // operators in one expression, including all enclosing brackets
 )
 
-// statement is where a top-level statement is, whether it parses or not.
+// statement is the position of a top-level statement, even if it does not
+// parse.
 type statement struct {
-	id            string // of a block: name or name.label; of an attribute its name
+	id            string // of a block: name or name.label; of an attribute: its name
 	start, end    int    // byte offsets
 	line, endLine int
 	header        Span // of its name and label
-	unclosed      bool // another block seems to begin inside of it
+	unclosed      bool // another block seems to begin inside it
 }
 
 type lexeme struct {
@@ -42,8 +43,8 @@ func lex(f *token.File, text string) (ls []lexeme) {
 	}
 }
 
-// header returns how many of the lexemes are a block's name and label, 0 when
-// they do not begin a block.
+// header returns the number of lexemes in a block's name and label. It returns
+// 0 if the lexemes do not begin a block.
 func header(ls []lexeme) int {
 	i := 0
 	for ls[i].tok == token.IDENT {
@@ -62,14 +63,14 @@ func header(ls []lexeme) int {
 	return i
 }
 
-// scan returns the top-level statements of a file, found by their brackets
-// alone, and an error if the file nests too deep to be parsed.
+// scan returns the top-level statements of a file, which it finds by brackets
+// alone, and an error if the file is nested too deeply to be parsed.
 func scan(name, text string) (stmts []statement, ds Diagnostics) {
 	f := token.NewFile(name)
 	ls := lex(f, text)
 	var (
 		cur     *statement
-		base    int // the depth of the top level; more than 0 inside a block that is not closed
+		base    int // the depth of the top level; more than 0 inside an unclosed block
 		closers []token.Token
 		chains  = []int{0}
 		total   int
@@ -92,8 +93,8 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 		if l.tok == token.IDENT && (p.Column == 1 || cur == nil) {
 			n = header(ls[i:])
 		}
-		// Formatted files have nothing but their top-level statements at column
-		// 1: a block that is still open where another begins lacks its bracket.
+		// In formatted files, only top-level statements are at column 1. If a block
+		// is still open there, its closing bracket is missing.
 		if cur != nil && n > 1 && p.Column == 1 && len(closers) > base {
 			cur.unclosed = true
 			base = len(closers)
@@ -121,8 +122,7 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 		case token.LPAREN:
 			closers = append(closers, token.RPAREN)
 		case token.RCURLY, token.RBRACK, token.RPAREN:
-			// The parser skips a bracket that closes nothing, and stays as deep
-			// as it was.
+			// The parser ignores an unmatched closing bracket and keeps its depth.
 			if n := len(closers); n > 0 && closers[n-1] == l.tok {
 				closers = closers[:n-1]
 				base = min(base, n-1)
@@ -140,7 +140,7 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 		}
 		switch {
 		case len(closers) >= len(chains):
-			chains[len(chains)-1]++ // an index or a call is a link too
+			chains[len(chains)-1]++ // an index or a call counts as an element too
 			total++
 			chains = append(chains, 0)
 		case len(closers) < len(chains)-1:

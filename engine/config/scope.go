@@ -11,21 +11,21 @@ import (
 	"github.com/grafana/alloy/syntax/vm"
 )
 
-// Scope is what expressions can refer to: the standard library, what nodes
-// export, and variables. The config has one, and so has each instance of a
-// declare and each item of a foreach. It is not safe for concurrent use, not
-// even by Decode alone.
+// Scope contains the names that expressions can refer to: the standard library,
+// exports of nodes, and variables. The config, each instance of a declare and
+// each item of a foreach have their own Scope. It is not safe for concurrent
+// use, not even by Decode alone.
 type Scope struct {
-	parent *Scope // what an item of a foreach sees besides its own
-	around *Scope // what is not seen, and told of in hints
-	prefix string // of what Resolve returns for nodes
+	parent *Scope // the enclosing scope that an item of a foreach can read too
+	around *Scope // the enclosing scope that cannot be read, for hints
+	prefix string // of the nodes that Resolve returns
 	names  map[string]*entry
 	base   map[string]any
-	types  map[reflect.Type][]field // what tagged said, of all scopes of a config
-	lacks  Unsupported              // blocks that cannot be added to the config
+	types  map[reflect.Type][]field // the results of tagged, for all scopes of a config
+	lacks  Unsupported              // blocks that weir does not support, for hints
 }
 
-// tagged is the function of that name, which remembers.
+// tagged calls the function tagged and caches its results.
 func (s *Scope) tagged(t reflect.Type) []field {
 	fs, ok := s.types[t]
 	if !ok {
@@ -35,49 +35,50 @@ func (s *Scope) tagged(t reflect.Type) []field {
 	return fs
 }
 
-// entry is what a name stands for.
+// entry is the meaning of a name.
 type entry struct {
 	// node is the name that Resolve returns.
 	node string
-	// exports of a component, a struct or nil; the value of a variable.
+	// exports are the exports of a component, a struct or nil, or the value of a
+	// variable.
 	exports     any
 	provisional bool
-	err         error // why nothing is known, or with provisional why no more
+	err         error // why the value is unknown; with provisional, why only its type is known
 
 	variable bool
 	lazy     func() Value
 	forcing  bool
 
-	// object are the fields of an instance, each a variable of its own.
+	// object contains the fields of an instance. Each is a variable.
 	object []string
-	whole  bool // it is an object
+	whole  bool // the reference is to the whole object
 }
 
-// Value is what a variable stands for, as far as it is known.
+// Value is the value of a variable, as far as it is known.
 type Value struct {
 	V any
-	// Provisional says that only the type of V is known.
+	// Provisional means that only the type of V is known.
 	Provisional bool
-	// Err says why nothing is known: ErrUnknown, a Pending, or the Diagnostics
-	// of the expression that failed. With Provisional it is a Pending or nil.
+	// Err is why the value is unknown: ErrUnknown, a Pending, or the Diagnostics
+	// of the expression that failed. With Provisional, it is a Pending or nil.
 	Err error
 }
 
-// ErrUnknown says that something is not known because of a mistake that was
+// ErrUnknown means that a value is unknown because of an error that was
 // reported elsewhere.
 var ErrUnknown = errors.New("it refers to something with a mistake")
 
-// Pending says what has to be there before something is known.
+// Pending describes what must exist before a value is known.
 type Pending string
 
 func (p Pending) Error() string { return "waits for " + string(p) }
 
-// stdlibNames are the top-level names of alloy/syntax v0.1.1 that a component
-// can be mistaken for; the deprecated ones are left out.
+// stdlibNames are the top-level names of alloy/syntax v0.1.1 that can be
+// confused with components, without deprecated names.
 var stdlibNames = []string{"array", "coalesce", "constants", "convert", "encoding", "file", "json_path", "string", "sys"}
 
-// NewScope returns a scope in which the blocks that do not parse are unknown.
-// version is what constants.version is, such as v1.2.3.
+// NewScope returns a scope in which the blocks with syntax errors are unknown.
+// version is the value of constants.version, such as v1.2.3.
 func (c *Config) NewScope(version string) *Scope {
 	s := &Scope{names: map[string]*entry{}, base: map[string]any{}, types: map[reflect.Type][]field{}}
 	constants := map[string]string{}
@@ -92,28 +93,30 @@ func (c *Config) NewScope(version string) *Scope {
 	return s
 }
 
-// SetEnv makes getenv the function sys.env of s and of scopes that are made from it.
+// SetEnv sets the function sys.env of s and of scopes derived from it.
 func (s *Scope) SetEnv(getenv func(name string) string) {
 	s.base["sys"] = map[string]any{"env": getenv}
 	s.base["env"] = getenv // the old name
 }
 
-// SetUnsupported says which blocks cannot be added to the config, for hints of s
-// and of scopes that are made from it.
+// SetUnsupported sets the blocks that weir does not support, for hints of s and
+// of scopes derived from it.
 func (s *Scope) SetUnsupported(u Unsupported) { s.lacks = u }
 
-// Apart returns an empty scope that has only the standard library in common
-// with s. Resolve returns its nodes with prefix before their IDs.
+// Apart returns an empty scope that shares only the standard library with s.
+// Resolve returns its nodes with prefix before their IDs.
 func (s *Scope) Apart(prefix string) *Scope {
 	return &Scope{around: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types, lacks: s.lacks}
 }
 
-// Within is Apart of a scope that sees the names of s, too, after its own.
+// Within is like Apart, but names that the scope does not define are looked up
+// in s.
 func (s *Scope) Within(prefix string) *Scope {
 	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types, lacks: s.lacks}
 }
 
-// outside returns the scope around the declare that s is in, nil if there is none.
+// outside returns the scope around the declare that contains s, or nil if there
+// is none.
 func (s *Scope) outside() *Scope {
 	for s.parent != nil {
 		s = s.parent
@@ -121,18 +124,18 @@ func (s *Scope) outside() *Scope {
 	return s.around
 }
 
-// Set says that a node exists and what it exports: a struct or a pointer to
-// one, with alloy tags; nil for nothing.
+// Set adds a node with its exports: a struct or a pointer to a struct with
+// alloy tags, or nil if it exports nothing.
 func (s *Scope) Set(id string, exports any) { s.set(id, entry{exports: exports}) }
 
-// SetProvisional is Set of a node that has not been built. Fields of exports
-// that are not zero, such as receiver, are known already; of the others only
-// the type is.
+// SetProvisional adds a node that has not been built. The fields of exports
+// that are not zero, such as receiver, are known. Of the other fields, only the
+// type is known.
 func (s *Scope) SetProvisional(id string, exports any) {
 	s.set(id, entry{exports: exports, provisional: true})
 }
 
-// Exports returns what a node exports, as it was set.
+// Exports returns the exports of a node, as they were set.
 func (s *Scope) Exports(id string) any {
 	if n := s.names[id]; n != nil {
 		return n.exports
@@ -140,39 +143,39 @@ func (s *Scope) Exports(id string) any {
 	return nil
 }
 
-// SetWaiting is SetProvisional of a node that is not built yet, for a reason.
+// SetWaiting is like SetProvisional, with the reason why the node is not built
+// yet.
 func (s *Scope) SetWaiting(id string, exports any, why Pending) {
 	s.set(id, entry{exports: exports, provisional: true, err: why})
 }
 
-// SetUnknown says that a node exists but nobody knows what it exports, because
-// of a mistake that was reported elsewhere. What refers to it is not decoded
-// and is no mistake.
+// SetUnknown adds a node whose exports are unknown because of an error that was
+// reported elsewhere. References to it are not decoded and are not errors.
 func (s *Scope) SetUnknown(id string) { s.set(id, entry{err: ErrUnknown}) }
 
-// SetPending is SetUnknown of what is known later.
+// SetPending is like SetUnknown, for a node whose exports will be known later.
 func (s *Scope) SetPending(id string, why Pending) { s.set(id, entry{err: why}) }
 
-// SetObject says that a node exists whose exports are variables: id and a field
-// are the name of one, to be set by SetVariable. References to the node as a
-// whole are references to all of them.
+// SetObject adds a node whose exports are variables. Each variable is named id
+// and a field, and is set with SetVariable. A reference to the whole node
+// refers to all of them.
 func (s *Scope) SetObject(id string, fields []string) {
 	s.set(id, entry{object: fields, whole: true})
 }
 
-// SetVariable says what a name stands for, such as argument.url.value. node is
-// what Resolve returns for it; "" for a constant.
+// SetVariable sets the value of a name such as argument.url.value. node is the
+// name that Resolve returns for it, or "" for a constant.
 func (s *Scope) SetVariable(name, node string, v Value) {
 	s.names[name] = &entry{node: node, variable: true, exports: v.V, provisional: v.Provisional, err: v.Err}
 }
 
-// SetLazy is SetVariable with a value that is asked for when it is needed. A
-// value that needs itself is unknown.
+// SetLazy is like SetVariable, but value is called when the value is needed. A
+// value that depends on itself is unknown.
 func (s *Scope) SetLazy(name, node string, value func() Value) {
 	s.names[name] = &entry{node: node, variable: true, lazy: value}
 }
 
-// Variable returns the value of a variable, or why it is not known.
+// Variable returns the value of a variable, or why it is unknown.
 func (s *Scope) Variable(name string) Value {
 	n := s.names[name]
 	if n == nil {
@@ -192,7 +195,7 @@ func (s *Scope) set(id string, n entry) {
 
 func (n *entry) force() {
 	switch {
-	case n.forcing: // it needs itself, which the graph reports
+	case n.forcing: // it depends on itself, which the graph reports
 		n.err = ErrUnknown
 	case n.lazy != nil:
 		n.forcing = true
@@ -204,10 +207,10 @@ func (n *entry) force() {
 	}
 }
 
-// unknown reports whether nothing is known.
+// unknown reports whether nothing about the value is known.
 func (n *entry) unknown() bool { return n.err != nil && !n.provisional }
 
-// ids returns the names a reference can begin with.
+// ids returns the names that a reference can begin with.
 func (s *Scope) ids() (ids []string) {
 	for ; s != nil; s = s.parent {
 		for id, n := range s.names {
@@ -222,8 +225,8 @@ func (s *Scope) ids() (ids []string) {
 
 func stdlib(name string) (any, bool) { return (*vm.Scope)(nil).Lookup(name) }
 
-// find returns what the longest beginning of a reference stands for, the name
-// it is known by, in which scope, and the rest.
+// find finds the longest prefix of a reference that is a name. It returns that
+// name, its scope and entry, and the rest of the path.
 func (s *Scope) find(r *Reference) (id string, in *Scope, n *entry, rest []string) {
 	for ; s != nil; s = s.parent {
 		id := r.name
@@ -250,8 +253,8 @@ func (s *Scope) fieldsOf(id string, n *entry) (vars map[string]*entry) {
 	return vars
 }
 
-// resolve returns the nodes that r refers to, none when it refers to the
-// standard library or a constant, or what is wrong with it.
+// resolve returns the nodes that r refers to, or the error in r. It returns no
+// nodes if r refers to the standard library or a constant.
 func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
 	id, in, n, rest := s.find(&r)
 	switch {
@@ -296,13 +299,13 @@ func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
 	return []string{n.node}, d
 }
 
-// certainty of a reference's value.
+// certainty describes how much is known of a reference's value.
 type certainty uint8
 
 const (
 	certain     certainty = iota
-	provisional           // its type is known, its value is not
-	unknown               // nothing is known, or there is a mistake in it
+	provisional           // its type is known, but not its value
+	unknown               // nothing is known, or it has an error
 )
 
 func (s *Scope) certainty(r Reference) certainty {
@@ -310,7 +313,8 @@ func (s *Scope) certainty(r Reference) certainty {
 	return c
 }
 
-// lookupKnown returns what is known of a reference's value, and why it is no more.
+// lookupKnown returns how much is known of a reference's value, and why not
+// more.
 func (s *Scope) lookupKnown(r Reference) (certainty, error) {
 	if _, d := s.resolve(r); d != nil {
 		return unknown, ErrUnknown
@@ -346,8 +350,8 @@ func (s *Scope) lookupKnown(r Reference) (certainty, error) {
 	return provisional, n.err
 }
 
-// variables returns what refs are to, as nested objects. All nodes of a large
-// config would take longer than everything else.
+// variables returns the values that refs refer to, as nested objects. Including
+// all nodes of a large config would take longer than everything else.
 func (s *Scope) variables(refs []Reference) *vm.Scope {
 	if len(refs) == 0 {
 		return vm.NewScope(s.base)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a hint that names the candidates nearest to name, "" when
-// none is near.
+// DidYouMean returns a hint with the candidates that are most similar to name,
+// or "" if there are none.
 func DidYouMean(name string, candidates []string) string {
 	return didYouMean(nearest(name, candidates))
 }
@@ -20,7 +20,7 @@ func didYouMean(near []string) string {
 }
 
 // nearest returns up to three candidates within an edit distance of a third of
-// the name's length, at least 1 and at most 3, nearest first.
+// the name's length (at least 1 and at most 3), nearest first.
 func nearest(name string, candidates []string) []string {
 	limit := max(1, min(len(name)/3, 3))
 	type scored struct {
@@ -41,7 +41,7 @@ func nearest(name string, candidates []string) []string {
 	})
 	var names []string
 	for _, s := range near {
-		// What is much farther than the best is noise beside it.
+		// Skip candidates that are much worse than the best.
 		if len(names) == 3 || s.d > near[0].d+1 {
 			break
 		}
@@ -50,9 +50,9 @@ func nearest(name string, candidates []string) []string {
 	return slices.Compact(names)
 }
 
-// editDistance is the number of insertions, deletions, replacements and swaps
-// of neighbours between two strings (optimal string alignment), in bytes;
-// anything over limit may come back as limit+1.
+// editDistance returns the number of insertions, deletions, replacements and
+// transpositions of adjacent bytes between two strings (optimal string
+// alignment). If it exceeds limit, the result may be limit+1.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

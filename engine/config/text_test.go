@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// TestNotText: what is no text is one mistake, not one for each byte.
+// TestNotText: a file that is not text gives one error, not one per byte.
 func TestNotText(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -32,14 +32,14 @@ func TestNotText(t *testing.T) {
 	f("\xff\xfea\x00 \x00{\x00}\x00", "c.alloy:1:1: "+utf16)
 	f("\xfe\xff\x00a\x00 \x00{\x00}", "c.alloy:1:1: "+utf16)
 
-	// A byte order mark of UTF-8 and U+FFFD are text.
+	// A UTF-8 byte order mark and U+FFFD are text.
 	if _, ds := config.Parse(map[string]string{"c.alloy": "\ufeffa { }\n// \ufffd\n"}); len(ds) != 0 {
 		t.Errorf("got %s, want nothing", diagnose(ds))
 	}
 }
 
-// TestFilesOfEditors: locks of Emacs, which are links to nowhere, and what
-// macOS keeps beside a file, are no configs.
+// TestFilesOfEditors: lock files of Emacs, which are dangling links, and the
+// metadata files of macOS are not configs.
 func TestFilesOfEditors(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"c.alloy": "a {}", "._c.alloy": "\x00\x05\x16\x07", ".hidden.alloy": "b {}"} {
@@ -61,7 +61,7 @@ func TestFilesOfEditors(t *testing.T) {
 	}
 }
 
-// TestUnknownFunction: a call is not a text without quotes.
+// TestUnknownFunction: a call is not reported as a text without quotes.
 func TestUnknownFunction(t *testing.T) {
 	f := func(value, want string) {
 		t.Helper()
@@ -87,8 +87,8 @@ c.alloy:2:14: uppercase does not exist (a text is written in quotes: "uppercase"
 	f(`strings.to_upper("x")`, "c.alloy:2:6: function strings.to_upper does not exist (did you mean string.to_upper?)")
 }
 
-// TestBrackets: one value where a list is wanted, the commonest mistake with
-// forward_to.
+// TestBrackets: a single value where a list is expected, the most common error
+// with forward_to.
 func TestBrackets(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestBrackets(t *testing.T) {
 	f("forward_to = []\nsample_limit = local.file.token.content", `c.alloy:3:16: sample_limit: should be number, got secret or string`)
 }
 
-// TestUnsetSecret: a secret that is not set is not shown as one.
+// TestUnsetSecret: a secret that is not set is not shown as a secret.
 func TestUnsetSecret(t *testing.T) {
 	got := config.Redact(struct {
 		Unset component.Secret `alloy:"unset,attr"`

@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Write prints the diagnostics as a compiler would: position and message, the
-// source line with the place underlined, the hint. files are the contents by
-// path, as in Config.Files; without its file, a diagnostic has no source line.
-// The detail is below that. Nothing of it can drive the terminal.
+// Write prints the diagnostics like a compiler: position and message, the
+// source line with the place underlined, and the hint. The detail follows.
+// files maps paths to contents, as Config.Files does; without its file, a
+// diagnostic has no source line. Control characters are replaced, so the output
+// cannot control the terminal.
 func (ds Diagnostics) Write(w io.Writer, files map[string]string, color bool) error {
 	paint := func(code, s string) string {
 		if !color {
@@ -61,9 +62,9 @@ func sourceLine(text string, n int) (string, bool) {
 	return strings.TrimSuffix(line, "\r"), strings.TrimSpace(text) != ""
 }
 
-// Printable returns s with U+FFFD in place of each control character but newline
-// and tab, and of what is no UTF-8: text of files and of others can then be
-// printed on a terminal, which it cannot drive.
+// Printable returns s with U+FFFD in place of each control character except
+// newline and tab, and of invalid UTF-8. Untrusted text can then be printed on
+// a terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && control(r) {
@@ -77,13 +78,12 @@ func control(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError
 }
 
-// maxSnippet is how much of a line is shown, in characters.
+// maxSnippet is the maximum length of the shown part of a line, in characters.
 const maxSnippet = 160
 
-// underline returns the line fit to print and the marker below it. Tabs count
-// as they are printed, four columns; other control characters become U+FFFD,
-// so that a config cannot drive the terminal. Long lines are cut around the
-// place.
+// underline returns the printable line and the marker below it. A tab counts as
+// four columns, as it is printed; other control characters become U+FFFD. Long
+// lines are cut around the place.
 func underline(line string, s Span) (text, under string) {
 	from := min(max(s.Col-1, 0), len(line))
 	to := min(s.EndCol, len(line)) // exclusive

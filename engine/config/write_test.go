@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 	at := func(line, col, endLine, endCol int) config.Span {
 		return config.Span{File: "c.alloy", Line: line, Col: col, EndLine: endLine, EndCol: endCol}
 	}
-	// A tab is four columns, a line's carriage return is not part of it.
+	// A tab is four columns. A carriage return is not part of the line.
 	f(config.Diagnostic{Span: at(2, 13, 2, 24), Msg: "component b.c does not exist", Hint: "add it"}, false, strings.TrimLeft(`
 c.alloy:2:13: error: component b.c does not exist
   2 |     forward = [b.c.receiver]
@@ -48,14 +48,14 @@ c.alloy:3:7: error: m
   3 |   s = "äöü" + nope
     |       ^^^^^
 `, "\n"))
-	// Over several lines: to the end of the first.
+	// A range of several lines is marked to the end of the first.
 	f(config.Diagnostic{Span: at(1, 1, 6, 1), Msg: "m"}, false, "c.alloy:1:1: error: m\n  1 | a \"x\" {\n    | ^^^^^^^\n")
 	// Past the end of a line.
 	f(config.Diagnostic{Span: at(1, 8, 1, 8), Msg: "m"}, false, "c.alloy:1:8: error: m\n  1 | a \"x\" {\n    |        ^\n")
-	// A config cannot drive the terminal.
+	// A config cannot control the terminal.
 	f(config.Diagnostic{Span: at(4, 3, 4, 5), Msg: "m"}, false, "c.alloy:4:3: error: m\n  4 |   esc = \"\ufffd[31m\"\n    |   ^^^\n")
 	f(config.Diagnostic{Span: config.Span{File: "a\x1bb", Line: 1}, Msg: "m\x07", Hint: "h\u009b"}, false, "a\ufffdb:1: error: m\ufffd\n  hint: h\ufffd\n")
-	// What a mistake is made of has lines of its own.
+	// The detail is on separate lines.
 	f(config.Diagnostic{Span: at(1, 1, 1, 1), Msg: "m", Detail: "s.lua:1: x\n  1 | \x1b[2J", Hint: "h"}, false, strings.TrimLeft(`
 c.alloy:1:1: error: m
   1 | a "x" {
@@ -138,7 +138,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("got %v for nothing", got)
 		}
 	}
-	// A secret does not leave by any.
+	// No way of formatting a secret reveals it.
 	for _, v := range []any{component.Secret("hush"), []any{component.Secret("hush")}, map[string]any{"x": &[]component.Secret{"hush"}}} {
 		args.Any = v
 		got := config.Redact(args).(map[string]any)["any"]
@@ -248,8 +248,8 @@ func TestRedactHeaders(t *testing.T) {
 	}
 }
 
-// TestDescribeDefaultsOfOuterBlock: a block inside may have its defaults from
-// the one around it, as it has when it is decoded.
+// TestDescribeDefaultsOfOuterBlock: a nested block may get its defaults from
+// the block around it, as in decoding.
 func TestDescribeDefaultsOfOuterBlock(t *testing.T) {
 	type inner struct {
 		N int `alloy:"n,attr,optional"`
