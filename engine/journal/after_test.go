@@ -45,17 +45,17 @@ func TestSeveralBlocksInFlight(t *testing.T) {
 	if diff := cmp.Diff(want, payloads(all)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	// They stay in flight, in their order, whatever is done to others of them.
+	// The other blocks stay in flight, in order, when one of them is done.
 	j.Ack(all[1])
 	j.Drop(all[3], "rejected")
 	if diff := cmp.Diff([]string{"0", "2", "4"}, payloads(several(t, j, 0))[:3]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	j.Ack(all[3]) // a second end of one says nothing
+	j.Ack(all[3]) // a second Ack of a block has no effect
 	if st := j.Stats(); st.Blocks != 598 || st.DroppedBlocks["rejected"] != 1 {
 		t.Errorf("got %+v", st)
 	}
-	// The cursor is before the first that is not done.
+	// The cursor is at the first block that is not done.
 	j.Maintain()
 	j.Kill()
 	j = open(t, dir, o)

@@ -30,9 +30,9 @@ func (j *Journal) full() bool {
 	return j.limits.MaxSize > 0 && j.size >= j.limits.MaxSize && j.limits.OnFull != OnFullDropOldest
 }
 
-// Room waits until the journal is below its MaxSize, if its policy is to
-// block. It returns ctx's error when that does not happen in time. Ask before
-// gathering a block: Append itself never waits for room.
+// Room waits until the journal is below its MaxSize, if its policy is to block.
+// If ctx ends first, it returns ctx's error. Call it before gathering a block:
+// Append itself never waits for room.
 func (j *Journal) Room(ctx context.Context) error {
 	for {
 		j.mu.Lock()
@@ -49,10 +49,10 @@ func (j *Journal) Room(ctx context.Context) error {
 	}
 }
 
-// Append writes blocks to the journal, all or none of them; a payload may be
-// reused when it returns. Calls that come together share one write, and one
-// sync if every write is synced. After an error the journal is as before, and
-// Append works again once the disk does.
+// Append writes all of blocks to the journal, or none of them. The payloads may
+// be reused when it returns. Concurrent calls share one write, and one sync if
+// every write is synced. After an error, the journal is unchanged, and Append
+// works again as soon as the disk does.
 func (j *Journal) Append(blocks ...Block) error {
 	for i := range blocks {
 		if b := &blocks[i]; b.Shard < 0 || b.Shard >= len(j.shards) || len(b.Payload) > maxPayload {
@@ -64,7 +64,7 @@ func (j *Journal) Append(blocks ...Block) error {
 	j.queue = append(j.queue, a)
 	j.queueMu.Unlock()
 
-	// Who gets the lock writes for all who queued meanwhile.
+	// The goroutine that gets the lock writes for all calls that have queued.
 	j.writeMu.Lock()
 	defer j.writeMu.Unlock()
 	if a.done {
@@ -85,7 +85,7 @@ func (j *Journal) Append(blocks ...Block) error {
 	return a.err
 }
 
-// wrote keeps why the last write failed, and logs changes.
+// wrote records why the last write failed, and logs changes.
 func (j *Journal) wrote(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,7 +98,7 @@ func (j *Journal) wrote(err error) {
 	j.unwritten = err
 }
 
-// Unwritten returns why the last Append failed, nil if it did not.
+// Unwritten returns why the last Append failed, or nil if it succeeded.
 func (j *Journal) Unwritten() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -164,8 +164,9 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 	}
 	if err != nil {
 		if terr := s.f.Truncate(s.size); terr != nil {
-			// What was written of the blocks stays in the file. They were not
-			// accepted, but a restart may send them, so their numbers are gone.
+			// The part of the blocks that was written stays in the file. The blocks were
+			// not accepted, but may be sent after a restart, so their numbers must not
+			// be reused.
 			j.o.Logger.Error("cannot cut off an unfinished write; the journal goes on in a new segment", "path", s.path, "err", terr)
 			j.next = next
 			j.mu.Lock()
@@ -177,7 +178,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 	}
 	j.next = next
 	j.dirty = !always
-	j.parted = false // if it was, the segment's header says so
+	j.parted = false // the barrier, if any, is in the segment's header
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -205,7 +206,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 	return nil
 }
 
-// activate makes sure that n more bytes may go to the active segment.
+// activate ensures that n more bytes can be written to the active segment.
 func (j *Journal) activate(n int64) error {
 	j.mu.Lock()
 	if s := j.active; s != nil && s.size > 0 && s.size+n > j.segmentSize() {
@@ -232,8 +233,8 @@ func (j *Journal) activate(n int64) error {
 	return nil
 }
 
-// syncDirs forces the name of a new segment to the disk, if its content will
-// be: without it a crash of the machine takes a file that was synced.
+// syncDirs forces the name of a new segment to the disk if the policy syncs its
+// content. Otherwise, a crash of the machine can lose a file that was synced.
 func (j *Journal) syncDirs() error {
 	if j.policy() == FsyncNone {
 		return nil
@@ -241,7 +242,7 @@ func (j *Journal) syncDirs() error {
 	return errors.Join(j.o.syncDir(j.dir), j.o.syncDir(filepath.Dir(j.dir)))
 }
 
-// seal ends the active segment. writeMu and mu are held.
+// seal closes the active segment for writing. writeMu and mu are held.
 func (j *Journal) seal() {
 	s := j.active
 	j.active = nil
@@ -254,9 +255,9 @@ func (j *Journal) seal() {
 	j.release(s)
 }
 
-// recycle removes the active segment if all that is in it was delivered, and
-// reports whether it did: a full disk may have no room but what it takes.
-// writeMu and mu are held.
+// recycle removes the active segment if everything in it was delivered, and
+// reports whether it did. A full disk may have no room until this segment is
+// removed. writeMu and mu are held.
 func (j *Journal) recycle() bool {
 	if s := j.active; s == nil || s.size == 0 || s.pending.blocks > 0 {
 		return false
@@ -266,8 +267,8 @@ func (j *Journal) recycle() bool {
 	return true
 }
 
-// makeRoom drops the oldest segment because of err, a full disk, and says so once
-// a minute at most. writeMu and mu are held.
+// makeRoom drops the oldest segment because of err, a full disk. It logs this
+// at most once per minute. writeMu and mu are held.
 func (j *Journal) makeRoom(err error) bool {
 	if !j.dropOldest("disk_full") {
 		return false
@@ -279,7 +280,7 @@ func (j *Journal) makeRoom(err error) bool {
 	return true
 }
 
-// dropOldest drops the oldest segment, be it the active one, and reports
+// dropOldest drops the oldest segment, which may be the active one, and reports
 // whether there was one. writeMu and mu are held.
 func (j *Journal) dropOldest(reason string) bool {
 	for _, s := range j.segments {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// acquire opens a segment's file, or shares it. mu is held, or the journal is
-// not shared yet.
+// acquire opens a segment's file, or shares the open file. mu is held, or the
+// journal is not shared yet.
 func (j *Journal) acquire(s *segment) error {
 	if s.refs == 0 {
 		f, err := j.o.open(s.path, os.O_RDONLY)
@@ -33,7 +33,7 @@ func (j *Journal) release(s *segment) {
 	}
 }
 
-// remove takes a segment out of the journal. mu is held.
+// remove removes a segment from the list of the journal. mu is held.
 func (j *Journal) remove(s *segment) {
 	i := slices.Index(j.segments, s)
 	j.segments = slices.Delete(j.segments, i, i+1)
@@ -45,8 +45,8 @@ func (j *Journal) remove(s *segment) {
 	}
 }
 
-// unlink removes a segment's file. A damaged one is kept for whoever wants to
-// look at it, but never more than a few.
+// unlink removes a segment's file. If it is damaged, the file is kept for
+// inspection, up to a small number of files.
 func (j *Journal) unlink(s *segment) {
 	if !s.damaged {
 		if err := os.Remove(s.path); err != nil && !os.IsNotExist(err) {
@@ -67,7 +67,7 @@ func (j *Journal) unlink(s *segment) {
 	}
 }
 
-// Damaged segments are kept under their name with a suffix: the newest ones.
+// The newest damaged segments are kept, with a suffix added to their name.
 const (
 	damagedSuffix = ".damaged"
 	maxKept       = 3
@@ -75,7 +75,7 @@ const (
 
 // kept returns the names of the damaged segments that are kept, oldest first.
 func (j *Journal) kept() (names []string) {
-	entries, _ := os.ReadDir(j.dir) // what cannot be listed is kept
+	entries, _ := os.ReadDir(j.dir) // on error, the files are kept
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), damagedSuffix) {
 			names = append(names, e.Name())
@@ -84,14 +84,14 @@ func (j *Journal) kept() (names []string) {
 	return names
 }
 
-// removeKept removes the oldest damaged segment that is kept, and reports
-// whether there was one.
+// removeKept removes the oldest kept damaged segment, and reports whether there
+// was one.
 func (j *Journal) removeKept() bool {
 	all := j.kept()
 	return len(all) > 0 && os.Remove(filepath.Join(j.dir, all[0])) == nil
 }
 
-// drop removes a segment with what is pending in it. mu is held.
+// drop removes a segment with its pending blocks. mu is held.
 func (j *Journal) drop(s *segment, reason string) {
 	if s.pending.blocks > 0 {
 		t := j.dropped[reason]
@@ -120,7 +120,7 @@ func (j *Journal) wakeRoom() {
 	j.room = make(chan struct{})
 }
 
-// maintain is what Run does every second.
+// maintain performs the work that Run does every second.
 func (j *Journal) maintain() {
 	j.writeMu.Lock()
 	policy := j.policy()
@@ -149,8 +149,8 @@ func (j *Journal) maintain() {
 		if j.expired(s.newest, now) {
 			j.drop(s, "max_age")
 		} else if s.last < low {
-			// No shard will come to what is left: its headers were damaged
-			// after they were written.
+			// No shard will reach the remaining blocks, because their headers were
+			// damaged after they were written.
 			s.damaged = true
 			j.drop(s, "corrupt")
 		}

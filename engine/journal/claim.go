@@ -20,14 +20,14 @@ const (
 	claimPoll  = 50 * time.Millisecond
 )
 
-// Claim opens the journal below root that belongs to o.Owner, or makes it.
+// Claim opens the journal of o.Owner below root, or creates it.
 //
-// It is the one with the owner's key and node; for that it waits as long as a
-// predecessor of the node has it open. Several nodes may have endpoints of one
-// key, each with a journal of its own. So a journal of the key and another
-// node is adopted only when that node does not open it within a second: it was
-// renamed or removed. And only if it is for the same URL and tenant: an item of
-// a foreach that comes when another goes must not send what is the other's.
+// It is the journal with the owner's key and node. If a predecessor of the node
+// has it open, Claim waits. Several nodes may have endpoints with the same key,
+// each with its own journal. Therefore, Claim adopts a journal of the same key
+// and another node only if that node does not open it within a second: the node
+// was renamed or removed. The journal must also have the same URL and tenant: a
+// new item of a foreach must not send the data of a removed item.
 func Claim(ctx context.Context, root string, o Options) (*Journal, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make the journals' directory: %w", err)
@@ -46,7 +46,8 @@ func Claim(ctx context.Context, root string, o Options) (*Journal, error) {
 	}
 }
 
-// tryClaim returns nil and maybe ErrLocked when it should be tried again.
+// tryClaim returns nil, with or without ErrLocked, if the caller should try
+// again.
 func tryClaim(root, key string, o Options, graced bool) (*Journal, error) {
 	dirs, err := journalDirs(root, key)
 	if err != nil {
@@ -79,8 +80,8 @@ func tryClaim(root, key string, o Options, graced bool) (*Journal, error) {
 	return Open(dir, o)
 }
 
-// journalDirs returns the directories of the journals of a key, or all of them
-// if key is empty.
+// journalDirs returns the directories of the journals with the given key, or of
+// all journals if key is empty.
 func journalDirs(root, key string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,9 +106,9 @@ type Info struct {
 	Endpoint string    `json:"endpoint"`
 	URL      string    `json:"url"` // without secrets
 	Node     string    `json:"node"`
-	InUse    bool      `json:"in_use"` // false: an orphan, unless weir does not run
+	InUse    bool      `json:"in_use"` // false: an orphan, unless weir is not running
 	Bytes    int64     `json:"bytes"`
-	Written  time.Time `json:"written"` // the last write; zero when nothing is in it
+	Written  time.Time `json:"written"` // the last write; zero if the journal is empty
 	Err      string    `json:"err,omitempty"`
 
 	maxAge time.Duration
@@ -152,8 +153,8 @@ func inspect(dir string) Info {
 	return in
 }
 
-// RemoveExpired removes the journals below root that nobody has open and whose
-// newest block is older than their age limit, and returns them.
+// RemoveExpired removes the journals below root that are not in use and whose
+// newest block is older than their age limit. It returns the removed journals.
 func RemoveExpired(root string, now time.Time) ([]Info, error) {
 	dirs, err := journalDirs(root, "")
 	if err != nil {
@@ -181,8 +182,8 @@ func RemoveExpired(root string, now time.Time) ([]Info, error) {
 	return removed, nil
 }
 
-// removeJournal removes a journal and its lock. Who opened the lock file
-// meanwhile finds after locking it that it is gone.
+// removeJournal removes a journal and its lock. A process that opened the lock
+// file before detects after locking it that the file was removed.
 func removeJournal(dir string, lock *os.File) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -194,13 +195,13 @@ func removeJournal(dir string, lock *os.File) error {
 	busy := os.Remove(path)
 	lock.Close()
 	if busy != nil {
-		os.Remove(path) // Windows removes no open file, and lets nobody open it meanwhile
+		os.Remove(path) // Windows cannot remove an open file, and nobody can open it until it is closed
 	}
 	os.Remove(dir)
 	return err
 }
 
-// inPlace reports whether an open file is still the one of its name.
+// inPlace reports whether the name of an open file still refers to that file.
 func inPlace(f *os.File) bool {
 	held, err := f.Stat()
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// The cursor file has two slots of 1024 bytes, of which the one with the higher
-// generation counts; a save overwrites the other, so that whenever it breaks off
-// one is whole. To make a new file every second and rename it cost more than all
-// the writing of 20,000 samples a second.
+// The cursor file has two slots of 1024 bytes. The slot with the higher
+// generation is valid. A save overwrites the other slot, so that one slot is
+// intact whenever a save is interrupted. Creating and renaming a new file every
+// second cost more than all writes of 20,000 samples per second.
 //
 // A slot: "WEIRCUR\n", version u32, number of shards u32, generation u64, next
 // sequence number u64, then for each shard the lowest block that is not done
-// u64, CRC32C of all before u32. Little endian. The journal's cursor is the
-// lowest of the shards; keeping all of them repeats less after a crash.
+// u64, then CRC32C of all preceding bytes u32. Integers are little endian. The
+// journal's cursor is the lowest of the shards; storing all of them means that
+// fewer blocks are repeated after a crash.
 //
-// Version 1 is a slot without the generation, alone in its file.
+// Version 1 is a single slot without the generation.
 const (
 	cursorMagic   = "WEIRCUR\n"
 	cursorVersion = 2
@@ -31,15 +32,15 @@ const (
 	cursorSlot    = 1024
 )
 
-// cursorFile saves cursors. One goroutine at a time uses it.
+// cursorFile saves cursors. Only one goroutine may use it at a time.
 type cursorFile struct {
 	f          *os.File // nil until the first save
 	generation uint64
 	saved      []byte // the content
 }
 
-// cursor returns what the cursor file is to say: a slot from its next sequence
-// number on. mu is held.
+// cursor returns the content of a slot of the cursor file from the next
+// sequence number on. mu is held.
 func (j *Journal) cursor() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+8*len(j.shards)), j.appended)
 	for _, l := range j.shards {
@@ -48,7 +49,7 @@ func (j *Journal) cursor() []byte {
 	return b
 }
 
-// slot returns content as a slot.
+// slot returns content in the format of a slot.
 func (c *cursorFile) slot(content []byte) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, cursorSlot), cursorMagic...)
@@ -59,13 +60,13 @@ func (c *cursorFile) slot(content []byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// saveCursor writes the cursor file, if it would change.
+// saveCursor writes the cursor file if it changed.
 func (j *Journal) saveCursor(content []byte, policy Fsync) error {
 	c := &j.cursorFile
 	if bytes.Equal(content, c.saved) {
 		return nil
 	}
-	c.saved = nil // nobody knows, until it is written
+	c.saved = nil // unknown until the write succeeds
 	if err := c.write(filepath.Join(j.dir, cursorName), content, policy != FsyncNone); err != nil {
 		return err
 	}
@@ -83,23 +84,24 @@ func (c *cursorFile) write(path string, content []byte, sync bool) error {
 		if err == nil {
 			return nil
 		}
-		c.close() // a new file may do
+		c.close() // a new file may work
 	}
-	// The first of this run: what is there may be of another version, or broken.
+	// This is the first save of this process: the existing file may be of another
+	// version, or damaged.
 	file := append(make([]byte, c.offset()), c.slot(content)...)
 	if err := replaceFile(path, file, sync); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil // it is saved; the next save makes a file again
+		return nil // the cursor is saved; the next save creates a file again
 	}
 	c.f = f
 	return nil
 }
 
-// offset returns where the slot of the current generation is: of the first at
-// the start of the file.
+// offset returns the offset of the slot for the current generation. The first
+// generation is at the start of the file.
 func (c *cursorFile) offset() int64 { return int64((c.generation-1)%2) * cursorSlot }
 
 // close closes the file.
@@ -113,8 +115,8 @@ func (c *cursorFile) close() error {
 }
 
 // readCursor returns the lowest block that is not done, by shard, and the next
-// sequence number. Without a good cursor file everything in the journal is
-// pending.
+// sequence number. If there is no valid cursor file, everything in the journal
+// is pending.
 func (j *Journal) readCursor() (done []uint64, next uint64) {
 	path := filepath.Join(j.dir, cursorName)
 	b, err := files.Read(path, 1<<20)
@@ -135,7 +137,7 @@ func (j *Journal) readCursor() (done []uint64, next uint64) {
 	return done, next
 }
 
-// parseCursor reads a cursor file.
+// parseCursor parses a cursor file.
 func parseCursor(b []byte) (done []uint64, next uint64, err error) {
 	le := binary.LittleEndian
 	if len(b) >= 16 && string(b[:8]) == cursorMagic && le.Uint32(b[8:]) != cursorVersion {
@@ -175,8 +177,8 @@ func parseCursor(b []byte) (done []uint64, next uint64, err error) {
 	return done, next, nil
 }
 
-// parsePositions reads what follows a version; skip is what stands between the
-// number of shards and the next sequence number.
+// parsePositions parses the part after the version. skip is the number of bytes
+// between the number of shards and the next sequence number.
 func parsePositions(b []byte, skip int) (done []uint64, next uint64, err error) {
 	le := binary.LittleEndian
 	if len(b) < 12+skip {
@@ -195,7 +197,8 @@ func parsePositions(b []byte, skip int) (done []uint64, next uint64, err error) 
 	return done, next, nil
 }
 
-// replaceFile writes a file so that a reader sees the old or the new content.
+// replaceFile writes a file atomically: a reader sees the old or the new
+// content.
 func replaceFile(path string, content []byte, sync bool) error {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

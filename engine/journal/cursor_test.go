@@ -16,8 +16,9 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// acked returns the directory of a killed journal of five blocks, of which n
-// are done, one for each save of the cursor; and the cursor file.
+// acked returns the directory of a killed journal of five blocks, and the
+// content of its cursor file. n blocks are done, and the cursor was saved after
+// each of them.
 func acked(t *testing.T, n int) (dir string, cursor []byte) {
 	t.Helper()
 	dir = t.TempDir()
@@ -38,7 +39,8 @@ func acked(t *testing.T, n int) (dir string, cursor []byte) {
 	return dir, cursor
 }
 
-// again returns what a journal hands out after a restart with that cursor.
+// again returns the blocks that a journal delivers after a restart with the
+// given cursor file.
 func again(t *testing.T, dir string, cursor []byte) []string {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "cursor"), cursor, 0o600); err != nil {
@@ -49,8 +51,8 @@ func again(t *testing.T, dir string, cursor []byte) []string {
 	return drain(t, j, 0)
 }
 
-// TestCursorSlots breaks off a save, after each of its bytes and within them:
-// the one before counts.
+// TestCursorSlots interrupts a save after and within each of its bytes: the
+// previous slot is used.
 func TestCursorSlots(t *testing.T) {
 	for n := 2; n < 5; n++ {
 		_, before := acked(t, n-1)
@@ -75,7 +77,8 @@ func TestCursorSlots(t *testing.T) {
 	}
 }
 
-// TestCursorOfVersion1 reads what weir wrote before there were slots.
+// TestCursorOfVersion1 reads a cursor file without slots, as weir used to write
+// it.
 func TestCursorOfVersion1(t *testing.T) {
 	f := func(version uint32, want ...string) {
 		t.Helper()
@@ -101,8 +104,8 @@ func TestCursorOfVersion1(t *testing.T) {
 	f(3, "0", "1", "2", "3", "4") // it cannot be read
 }
 
-// TestCursorIsSavedInPlace: a save makes no new file, and a file that cannot be
-// written any more is made anew.
+// TestCursorIsSavedInPlace: a save does not create a new file. A file that can
+// no longer be written is created again.
 func TestCursorIsSavedInPlace(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, options(clocktest.New(start)))

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// What is delivered of a block is not pending, and is not dropped with the rest
-// of the block.
+// The delivered part of a block is not pending, and is not counted as dropped
+// with the rest of the block.
 func TestPartOfABlockIsDone(t *testing.T) {
 	c := clocktest.New(start)
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestPartOfABlockIsDone(t *testing.T) {
 	pending(map[uint8]int64{7: 10, 8: 5})
 	j.Done(a, 4)
 	pending(map[uint8]int64{7: 6, 8: 5})
-	j.Done(a, 100) // no more than it has
+	j.Done(a, 100) // no more than the block has
 	pending(map[uint8]int64{7: 0, 8: 5})
 	j.Ack(a)
 	j.Done(a, 1)

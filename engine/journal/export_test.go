@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// File is what tests put faults into.
+// File lets tests inject faults.
 type File = file
 
 // WithFiles makes the journal open its files with open.
@@ -20,23 +20,23 @@ func (o Options) WithSyncDir(f func(path string) error) Options {
 	return o
 }
 
-// OpenOSFile is what Options without WithFiles opens files with.
+// OpenOSFile opens files in the way that Options without WithFiles does.
 func OpenOSFile(path string, flag int) (File, error) { return openOSFile(path, flag) }
 
-// Maintain does what Run does every second.
+// Maintain performs the work that Run does every second.
 func (j *Journal) Maintain() { j.maintain() }
 
-// Queued returns how many calls of Append wait for the next write.
+// Queued returns the number of calls of Append that wait for the next write.
 func (j *Journal) Queued() int {
 	j.queueMu.Lock()
 	defer j.queueMu.Unlock()
 	return len(j.queue)
 }
 
-// TryNext is Next that does not wait.
+// TryNext is like Next, but does not wait.
 func (j *Journal) TryNext(shard int) (Block, bool) { return j.TryAfter(Block{Shard: shard}, nil) }
 
-// Kill lets go of the files as the kernel does when a process dies.
+// Kill releases the files as the kernel does when a process dies.
 func (j *Journal) Kill() { j.cursorFile.close(); j.lock.Close() }
 
 // Found is a record that Scan found.
@@ -46,7 +46,7 @@ type Found struct {
 	Payload []byte
 }
 
-// Scan reads the records of a segment file's content.
+// Scan returns the records in a segment file's content.
 func Scan(r io.ReaderAt, size int64) (found []Found, skipped int64) {
 	sc := scanner{r: r, end: size, off: segmentHeaderSize}
 	if _, sound, _ := checkSegmentHeader(r); !sound {
@@ -64,7 +64,7 @@ func Scan(r io.ReaderAt, size int64) (found []Found, skipped int64) {
 	}
 }
 
-// AppendRecord appends a record as a journal writes it.
+// AppendRecord appends a record in the format of a segment file.
 func AppendRecord(dst []byte, seq uint64, shard int, payload []byte) []byte {
 	return appendRecord(dst, seq, &Block{Shard: shard, Samples: 1, Payload: payload})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// logged makes o log into the buffer that it returns.
+// logged makes o log to the returned buffer.
 func logged(o *journal.Options) *bytes.Buffer {
 	var b bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&b, nil))
@@ -27,8 +27,8 @@ func logged(o *journal.Options) *bytes.Buffer {
 // errorsIn counts the lines of a log that are errors.
 func errorsIn(log *bytes.Buffer) int { return strings.Count(log.String(), "level=ERROR") }
 
-// readFaults returns o with an error that opening segments for reading, or
-// reading them, answers with while it is set.
+// readFaults returns o with two errors: opening a segment for reading, or
+// reading it, fails with that error while it is set.
 func readFaults(o journal.Options) (_ journal.Options, opening, reading *error) {
 	opening, reading = new(error), new(error)
 	return o.WithFiles(func(path string, flag int) (journal.File, error) {
@@ -55,8 +55,8 @@ func (f *unreadableFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
-// TestSegmentsThatCannotBeReadForNow holds that too many open files, or a
-// volume that is away for a while, cost nothing.
+// TestSegmentsThatCannotBeReadForNow checks that too many open files, or a
+// volume that is temporarily missing, lose no data.
 func TestSegmentsThatCannotBeReadForNow(t *testing.T) {
 	f := func(name string, open, read error) {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestSegmentsThatCannotBeReadForNow(t *testing.T) {
 					j.Ack(b)
 				}
 			}
-			// At the first block, in the middle, and where the shard must look
-			// for more.
+			// At the first block, in the middle, and where the shard must search for
+			// more blocks.
 			for _, n := range []int{0, 100, 156} {
 				take(n)
 				*opening, *reading = open, read
@@ -115,8 +115,8 @@ func openJournal(t *testing.T, o journal.Options) *journal.Journal {
 	return open(t, t.TempDir(), o)
 }
 
-// TestBadSector holds that what the disk cannot read is given up after a while,
-// counted, and holds up nothing else.
+// TestBadSector checks that blocks that the disk cannot read are given up after
+// a while and counted, and delay nothing else.
 func TestBadSector(t *testing.T) {
 	o, _, reading := readFaults(options(clocktest.New(start)))
 	log := logged(&o)
@@ -142,8 +142,8 @@ func TestBadSector(t *testing.T) {
 	}
 }
 
-// TestUnreadableAtTheStart holds that a journal opens whatever the disk cannot
-// read of it.
+// TestUnreadableAtTheStart checks that a journal opens even if parts of it
+// cannot be read.
 func TestUnreadableAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	o, _, reading := readFaults(options(clocktest.New(start)))
@@ -218,8 +218,8 @@ func TestDamageIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestEndOfTheLastSegment tells a write that was cut short, which was accepted
-// by nobody, from damage to what was.
+// TestEndOfTheLastSegment distinguishes an interrupted write, which was not
+// accepted, from damage to accepted blocks.
 func TestEndOfTheLastSegment(t *testing.T) {
 	content, ends := smallSegment()
 	last := ends[len(ends)-2] // where the last record begins
@@ -253,7 +253,8 @@ func TestEndOfTheLastSegment(t *testing.T) {
 	f("something else", bytes.Repeat([]byte("else"), 100), 1, true)
 }
 
-// TestLostBlocksThatWereDone counts no block as lost that was sent.
+// TestLostBlocksThatWereDone checks that blocks that were sent are not counted
+// as lost.
 func TestLostBlocksThatWereDone(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, options(clocktest.New(start)))
@@ -273,7 +274,7 @@ func TestLostBlocksThatWereDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []int{0, 1, 3} { // whose headers are damaged; 0 and 1 are done
+	for _, i := range []int{0, 1, 3} { // their headers are damaged; 0 and 1 are done
 		b[ends[i]-int64(journal.RecordHeaderSize)] ^= 1
 	}
 	if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -289,7 +290,8 @@ func TestLostBlocksThatWereDone(t *testing.T) {
 	}
 }
 
-// damaged fills a journal with n segments, all damaged, and delivers what can be.
+// damaged fills a journal with n damaged segments, and delivers the intact
+// blocks.
 func damaged(t *testing.T, dir string, n int) {
 	t.Helper()
 	j := open(t, dir, options(clocktest.New(start)))
@@ -328,8 +330,8 @@ func TestFewDamagedSegmentsAreKept(t *testing.T) {
 	}
 }
 
-// TestFullDiskTakesWhatIsKept holds that samples matter more than files to look
-// at.
+// TestFullDiskTakesWhatIsKept checks that kept damaged files are removed before
+// samples are.
 func TestFullDiskTakesWhatIsKept(t *testing.T) {
 	dir := t.TempDir()
 	damaged(t, dir, 3)
@@ -351,8 +353,8 @@ func TestFullDiskTakesWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestFullDiskAtTheStart holds that a backlog that fills the disk is sent by a
-// process that can write nothing.
+// TestFullDiskAtTheStart checks that a process that cannot write anything sends
+// a backlog that fills the disk.
 func TestFullDiskAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, options(clocktest.New(start)))
@@ -388,7 +390,7 @@ func TestFullDiskAtTheStart(t *testing.T) {
 	}
 }
 
-// TestFsync holds when what was written is forced to the disk.
+// TestFsync checks when written data is forced to the disk.
 func TestFsync(t *testing.T) {
 	f := func(policy journal.Fsync, want ...string) {
 		t.Run(string(policy), func(t *testing.T) {
@@ -439,8 +441,8 @@ func TestFsync(t *testing.T) {
 		"write", "sync", "sync j", "sync parent", "write", "sync", "sealed")
 }
 
-// TestFsyncChangesWhileOpen holds that a changed policy counts from the next
-// block on, and that a directory that cannot be synced accepts nothing.
+// TestFsyncChangesWhileOpen checks that a changed policy applies from the next
+// block on, and that nothing is accepted if a directory cannot be synced.
 func TestFsyncChangesWhileOpen(t *testing.T) {
 	var syncs int
 	var failing error

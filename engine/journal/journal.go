@@ -13,59 +13,59 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// MaxShards is the most shards a journal can have.
+// MaxShards is the maximum number of shards in a journal.
 const MaxShards = 64
 
-// Block is what is appended, handed out and acknowledged as one.
+// Block is the unit of appending, reading and acknowledging.
 type Block struct {
 	Shard   int    // 0 ≤ Shard < Journal.Shards()
-	Kind    uint8  // the caller's: how Payload is encoded
-	Samples int    // in Payload, for accounting
-	First   int64  // lowest sample timestamp in Payload, the caller's unit
+	Kind    uint8  // the caller's encoding of Payload
+	Samples int    // number in Payload, for accounting
+	First   int64  // lowest sample timestamp in Payload, in the caller's unit
 	Payload []byte // never changed by the journal; at most 256 MiB
 
 	Seq  uint64 // set by Append; ascending, unique in the journal
-	Time int64  // set by Append: when, Unix ms
+	Time int64  // set by Append: the time of the append in Unix ms
 }
 
-// Fsync says when written blocks are forced to the disk.
+// Fsync specifies when written blocks are forced to the disk.
 type Fsync string
 
-// The fsync policies. A killed process loses nothing under any of them; a
-// crashed machine loses what the kernel had not written yet.
+// The fsync policies. No policy loses data if the process is killed. If the
+// machine crashes, data that the kernel has not written yet is lost.
 const (
 	FsyncNone     Fsync = "none"     // the kernel decides
 	FsyncInterval Fsync = "interval" // every second
 	FsyncAlways   Fsync = "always"   // before Append returns
 )
 
-// OnFull says what happens when the journal reaches MaxSize.
+// OnFull specifies what happens when the journal reaches MaxSize.
 type OnFull string
 
 // The policies of a full journal.
 const (
 	OnFullBlock      OnFull = "block"       // Room waits
-	OnFullDropOldest OnFull = "drop_oldest" // the oldest segment is dropped, which is counted
+	OnFullDropOldest OnFull = "drop_oldest" // the oldest segment is dropped and counted
 )
 
-// Limits bound a journal. They can be changed while it works.
+// Limits are the limits of a journal. They can be changed while it is open.
 type Limits struct {
-	MaxSize int64         // bytes on disk; 0 means no bound
-	MaxAge  time.Duration // of a block since Append; 0 means no bound
+	MaxSize int64         // bytes on disk; 0 means no limit
+	MaxAge  time.Duration // age of a block since Append; 0 means no limit
 	Fsync   Fsync         // "" means FsyncNone
 	OnFull  OnFull        // "" means OnFullBlock
 }
 
-// Options are what Open needs.
+// Options are the options of Open.
 type Options struct {
-	// Shards is how many shards a new journal gets, 1 to MaxShards. A journal with
-	// pending blocks keeps the number it has.
+	// Shards is the number of shards of a new journal, 1 to MaxShards. A journal
+	// with pending blocks keeps its number.
 	Shards int
 	Limits Limits
-	// Owner is written into the journal, for who looks for it.
+	// Owner is written into the journal for people who inspect it.
 	Owner Owner
-	// SegmentSize is where a new segment is begun; 0 means 32 MiB. It is
-	// at most an eighth of MaxSize, or 64 KiB if that is more.
+	// SegmentSize is the size at which a new segment begins; 0 means 32 MiB. It is
+	// limited to an eighth of MaxSize, or to 64 KiB if that is more.
 	SegmentSize int64
 	Clock       clock.Clock
 	Logger      *slog.Logger
@@ -74,11 +74,11 @@ type Options struct {
 	syncDir func(path string) error
 }
 
-// ErrLocked is what Open returns when somebody has the journal open.
+// ErrLocked is the error of Open if the journal is already open.
 var ErrLocked = errors.New("journal is in use")
 
 // Journal is an open journal. All methods are safe for concurrent use, but only
-// one goroutine at a time may take blocks of a shard.
+// one goroutine at a time may read the blocks of a shard.
 type Journal struct {
 	dir    string
 	o      Options
@@ -90,7 +90,7 @@ type Journal struct {
 	queueMu sync.Mutex
 	queue   []*appending
 
-	writeMu sync.Mutex // before mu; guards the fields below and writing to active
+	writeMu sync.Mutex // locked before mu; guards the fields below and writing to active
 	next    uint64     // sequence number of the next block
 	scratch []byte
 	dirty   bool // written since the last sync
@@ -98,24 +98,24 @@ type Journal struct {
 
 	mu        sync.Mutex
 	limits    Limits
-	segments  []*segment // ascending; the active one is last
+	segments  []*segment // ascending; the active segment is last
 	active    *segment   // nil until something is appended; changed under writeMu and mu
-	appended  uint64     // all blocks below are in the segments or gone
-	barriers  []uint64   // ascending; blocks from each wait until those below are done
+	appended  uint64     // all blocks below are in the segments or removed
+	barriers  []uint64   // ascending; the blocks from each on wait until those below are done
 	size      int64      // of all segments
 	pending   tally
 	dropped   map[string]tally
-	skipped   int64         // bytes that were no records
-	unwritten error         // why the last Append failed; nil if it did not
-	crowded   time.Time     // when it was last logged that blocks make room on a full disk
-	room      chan struct{} // closed and replaced when size shrinks or limits change
+	skipped   int64         // bytes that are not records
+	unwritten error         // why the last Append failed; nil if it succeeded
+	crowded   time.Time     // when dropping blocks on a full disk was last logged
+	room      chan struct{} // closed and replaced when size shrinks or the limits change
 
-	cursorFile cursorFile // of who calls saveCursor
+	cursorFile cursorFile // used only by the goroutine that calls saveCursor
 	saveErr    bool       // the last save failed
 }
 
-// Open opens the journal in dir, or makes it. The error is ErrLocked when it
-// is open already, in this process or another.
+// Open opens the journal in dir, or creates it. The error is ErrLocked if it is
+// already open, in this process or another.
 func Open(dir string, o Options) (*Journal, error) {
 	if o.Shards < 1 || o.Shards > MaxShards {
 		return nil, fmt.Errorf("journal shards must be 1 to %d, not %d", MaxShards, o.Shards)
@@ -132,7 +132,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	lock, err := lockFile(filepath.Join(dir, lockName))
 	if err == nil && !inPlace(lock) {
 		lock.Close()
-		err = ErrLocked // by RemoveExpired, which removed it
+		err = ErrLocked // by RemoveExpired, which removed the journal
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock journal %s: %w", dir, err)
@@ -145,9 +145,9 @@ func Open(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// now is the time that blocks are stamped with and that their age is counted by:
-// when the journal was opened, and what went by since. When the clock is set
-// meanwhile, no block gets older by that.
+// now returns the time for timestamps and ages of blocks: the time when the
+// journal was opened plus the time that has passed since. Setting the clock
+// does not change the age of any block.
 func (j *Journal) now() time.Time {
 	return j.opened.Round(0).Add(j.o.Clock.Now().Sub(j.opened))
 }
@@ -158,7 +158,7 @@ func (j *Journal) Dir() string { return j.dir }
 // Shards returns the number of shards. It does not change while the journal is open.
 func (j *Journal) Shards() int { return len(j.shards) }
 
-// Configure changes the limits and what is noted of the owner from now on.
+// Configure changes the limits and the stored owner.
 func (j *Journal) Configure(o Owner, l Limits) error {
 	j.mu.Lock()
 	j.limits, j.o.Owner = l, o
@@ -167,9 +167,9 @@ func (j *Journal) Configure(o Owner, l Limits) error {
 	return j.writeMeta()
 }
 
-// Barrier makes the blocks that are appended from now on wait until all before
-// them are done: whoever changes what a shard stands for keeps the order of what
-// is in it.
+// Barrier makes the blocks that are appended from now on wait until all earlier
+// blocks are done. It keeps the order if the caller changes the meaning of a
+// shard.
 func (j *Journal) Barrier() {
 	j.writeMu.Lock()
 	defer j.writeMu.Unlock()
@@ -189,7 +189,7 @@ func (j *Journal) Barrier() {
 	}
 }
 
-// Run saves the cursor and enforces the bounds every second, until ctx ends.
+// Run saves the cursor and enforces the limits every second, until ctx ends.
 func (j *Journal) Run(ctx context.Context) error {
 	t := j.o.Clock.NewTimer(time.Second)
 	defer t.Stop()
@@ -204,7 +204,7 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-// Close saves the cursor and closes the journal. Nobody may be using it.
+// Close saves the cursor and closes the journal. It must not be in use.
 func (j *Journal) Close() error {
 	j.writeMu.Lock()
 	defer j.writeMu.Unlock()
@@ -237,7 +237,7 @@ func (j *Journal) policy() Fsync {
 	return j.limits.Fsync
 }
 
-// segmentSize is called with mu held.
+// segmentSize must be called with mu held.
 func (j *Journal) segmentSize() int64 {
 	size := j.o.SegmentSize
 	if size == 0 {

@@ -113,8 +113,8 @@ func TestBlockComesBackAsItWent(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	// f writes blocks, acknowledges some, ends the journal by end and returns
-	// what the next one has for each shard.
+	// f writes blocks, acknowledges some, ends the journal by end and checks what
+	// the next one delivers for each shard.
 	f := func(end func(*journal.Journal), want ...[]string) {
 		t.Helper()
 		dir := t.TempDir()
@@ -141,9 +141,9 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	f(func(j *journal.Journal) { j.Close() }, []string{"2", "4"}, []string{"5"})
-	// Only what was acknowledged since the last saved cursor comes again.
+	// Only blocks acknowledged since the last saved cursor are repeated.
 	f((*journal.Journal).Kill, []string{"0", "2", "4"}, []string{"5"})
-	// Without a cursor everything comes again.
+	// Without a cursor, all blocks are repeated.
 	f(func(j *journal.Journal) {
 		j.Close()
 		os.WriteFile(filepath.Join(j.Dir(), "cursor"), []byte("broken"), 0o600)
@@ -180,8 +180,8 @@ func TestBlocksOfThisRunWaitForThoseOfEarlierRuns(t *testing.T) {
 	}
 }
 
-// TestBarriersOutliveTheProcess restarts a journal again and again during an
-// outage: what was behind something stays behind it.
+// TestBarriersOutliveTheProcess restarts a journal repeatedly during an outage:
+// the order across barriers does not change.
 func TestBarriersOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	o := options(clocktest.New(start))
@@ -381,7 +381,7 @@ func TestMaxAge(t *testing.T) {
 	if diff := cmp.Diff([]string{"young"}, drain(t, j, 0)); diff != "" {
 		t.Error(diff)
 	}
-	// A sealed segment goes whole, also when no shard moves.
+	// A sealed segment is removed as a whole, even if no shard makes progress.
 	put(t, j, 0, strings.Repeat("x", 40<<10))
 	c.Advance(2 * time.Hour)
 	j.Maintain()
@@ -394,7 +394,7 @@ func TestMaxAge(t *testing.T) {
 	}
 }
 
-// TestMaxAgeAndLeaps: setting the clock makes no block older or younger.
+// TestMaxAgeAndLeaps: setting the clock does not change the age of a block.
 func TestMaxAgeAndLeaps(t *testing.T) {
 	for _, leap := range []time.Duration{3 * time.Hour, -3 * time.Hour} {
 		c := clocktest.New(start)
@@ -490,7 +490,7 @@ func (f *faultyFile) Sync() error {
 }
 
 func TestFailedAppend(t *testing.T) {
-	// f fails the writes of "bad" blocks after half of their bytes.
+	// f makes the writes of "bad" blocks fail after half of their bytes.
 	f := func(name string, fsync journal.Fsync, truncates bool) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -545,8 +545,8 @@ func TestFailedAppend(t *testing.T) {
 			defer j.Close()
 			got := append(drain(t, j, 0), drain(t, j, 1)...)
 			if !truncates {
-				// Blocks that could not be cut off may come, but only behind
-				// what was accepted before, and nothing else is harmed.
+				// Blocks that could not be cut off may be delivered, but only after blocks
+				// that were accepted earlier, and no other block is affected.
 				got = slices.DeleteFunc(got, func(s string) bool { return s == "bad" })
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -597,8 +597,8 @@ func TestDiskFullDropsOldest(t *testing.T) {
 	}
 }
 
-// TestDiskFilledByTheActiveSegment delivers all there is while the disk is full
-// with it: the next block has room.
+// TestDiskFilledByTheActiveSegment delivers everything while the active segment
+// fills the disk: there is room for the next block.
 func TestDiskFilledByTheActiveSegment(t *testing.T) {
 	const disk = 64 << 10 // less than a segment
 	sizes := map[string]int64{}
@@ -665,7 +665,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 }
 
 // TestFlippedByteAnywhere damages a small journal at every byte: at most the
-// block there is lost.
+// affected block is lost.
 func TestFlippedByteAnywhere(t *testing.T) {
 	content, ends := smallSegment()
 	for n := range content {
@@ -700,7 +700,8 @@ func smallSegment() (content []byte, ends []int) {
 	return content, ends
 }
 
-// reopen opens a journal with one segment and returns what it delivers.
+// reopen opens a journal with one segment and returns the blocks that it
+// delivers.
 func reopen(t *testing.T, content []byte) ([]string, journal.Stats) {
 	t.Helper()
 	dir := t.TempDir()
@@ -718,8 +719,8 @@ func reopen(t *testing.T, content []byte) ([]string, journal.Stats) {
 	return got[:len(got)-1], j.Stats()
 }
 
-// TestDamageWhileOpen destroys a file under an open journal: it goes on with
-// what is left and forgets the rest.
+// TestDamageWhileOpen destroys a file of an open journal: the journal continues
+// with the remaining blocks and discards the rest.
 func TestDamageWhileOpen(t *testing.T) {
 	f := func(name string, damage func(path string) error, want int) {
 		t.Run(name, func(t *testing.T) {
@@ -802,7 +803,7 @@ func TestClaim(t *testing.T) {
 	put(t, b, 0, "of b")
 	a.Close()
 	b.Close()
-	// Each gets its own again, whatever the order.
+	// Each claim gets its own journal again, in any order.
 	b = claim("b", "", "http://other@host/push?token=1")
 	a = claim("a", "", "http://host/push?token=1")
 	b.Close()
@@ -811,7 +812,7 @@ func TestClaim(t *testing.T) {
 	if diff := cmp.Diff([]string{"of b"}, drain(t, c, 0)); diff != "" {
 		t.Error(diff)
 	}
-	// A name is found whatever the URL.
+	// A journal is found by its name, whatever the URL.
 	d := claim("d", "prod", "http://one/")
 	put(t, d, 0, "of d")
 	d.Close()
@@ -833,9 +834,9 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestClaimKeepsTenantsApart: a journal of a node that went is not adopted by
-// one that sends somewhere else or for somebody else, also when its owner
-// learned only while it ran for whom it sends.
+// TestClaimKeepsTenantsApart: a node does not adopt the journal of a removed
+// node that had another destination or tenant, even if that tenant was set only
+// while the node ran.
 func TestClaimKeepsTenantsApart(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "journal")
 	claim := func(owner journal.Owner) *journal.Journal {
@@ -901,7 +902,7 @@ func TestClaimWaitsForThePredecessor(t *testing.T) {
 		j, _ := journal.Claim(t.Context(), root, o)
 		got <- j
 	}()
-	for range 100 { // longer than a journal of another node is waited for
+	for range 100 { // longer than Claim waits for the journal of another node
 		if err := c.WaitTimers(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -922,7 +923,7 @@ func TestClaimWaitsForThePredecessor(t *testing.T) {
 	j.Close()
 }
 
-// runClock advances a clock whenever somebody waits for it.
+// runClock advances a clock whenever a goroutine waits for it.
 func runClock(c *clocktest.Fake) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -975,7 +976,7 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte("\xd7WJ\x01\xd7WJ\x01"), uint8(9))
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
 		journal.Scan(bytes.NewReader(data), int64(len(data)))
-		// Whatever comes before, the next good records are found.
+		// After any data, the next valid records are found.
 		for len(data) < journal.SegmentHeaderSize {
 			data = append(data, 0)
 		}
@@ -992,7 +993,7 @@ func FuzzScan(f *testing.F) {
 			}
 		}
 		if len(tail) != 2 || string(tail[0].Payload) != "one" || string(tail[1].Payload) != "two" {
-			// Allowed only when a sound header in data claims these bytes.
+			// Allowed only if an intact header in data covers these bytes.
 			if !claims(data, end) {
 				t.Fatalf("found %v", found)
 			}
@@ -1000,7 +1001,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// claims reports whether data holds a whole record header.
+// claims reports whether data contains a whole record header.
 func claims(data []byte, end int) bool {
 	found, _ := journal.Scan(padded{bytes.NewReader(data), int64(end)}, int64(len(data))+256<<20)
 	return len(found) > 0
@@ -1021,8 +1022,8 @@ func (p padded) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// TestDamagedCursorAndMeta damages each byte of the small files: nothing that
-// is pending is lost.
+// TestDamagedCursorAndMeta damages each byte of the small files: no pending
+// block is lost.
 func TestDamagedCursorAndMeta(t *testing.T) {
 	for _, name := range []string{"cursor", "meta.json"} {
 		for n, size := 0, 1; n < size; n++ {
@@ -1057,7 +1058,7 @@ func TestDamagedCursorAndMeta(t *testing.T) {
 				want = []string{"0", "1", "2", "3"}
 			}
 			if len(kept) == 1 {
-				want = nil // another version, as far as anybody can tell; it is kept
+				want = nil // it looks like another version and is kept
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("byte %d of %s (-want +got):\n%s", n, name, diff)
@@ -1066,7 +1067,7 @@ func TestDamagedCursorAndMeta(t *testing.T) {
 	}
 }
 
-// TestMemoryDoesNotGrow fills a journal that nobody drains.
+// TestMemoryDoesNotGrow fills a journal that is not drained.
 func TestMemoryDoesNotGrow(t *testing.T) {
 	j := open(t, t.TempDir(), options(clocktest.New(start)))
 	defer j.Close()

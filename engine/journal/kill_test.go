@@ -19,8 +19,8 @@ func killOptions() journal.Options {
 	return journal.Options{Shards: 4, SegmentSize: 256 << 10, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// writeForever is the process that TestKill kills: every shard appends blocks
-// and says so on stdout once they are accepted, and acknowledges some.
+// writeForever is the process that TestKill kills. Every shard appends blocks,
+// prints to stdout when they are accepted, and acknowledges some.
 func writeForever(dir string) {
 	j, err := journal.Open(dir, killOptions())
 	if err != nil {
@@ -61,8 +61,8 @@ func writeForever(dir string) {
 }
 
 // TestKill kills a process that writes at full speed, several times on one
-// journal: whatever it said was accepted is delivered, in order, by it or by
-// the next.
+// journal: every block that it reported as accepted is delivered, in order, by
+// it or by the next process.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for some seconds")
@@ -111,7 +111,7 @@ func TestKill(t *testing.T) {
 				if _, err := fmt.Sscanf(p, "%d:%d:", &l, &i); err != nil || l != shard {
 					t.Fatalf("shard %d has %.20q", shard, p)
 				}
-				// What is missing was delivered, and its segment removed.
+				// A missing block was delivered, and its segment removed.
 				if i != next && (i < next || i > delivered[shard]) {
 					t.Fatalf("shard %d: block %d after %d, delivered were %d", shard, i, next-1, delivered[shard])
 				}

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// load reads what is in the directory.
+// load reads the directory.
 func (j *Journal) load() error {
 	m, err := j.readMeta()
 	if err != nil {
@@ -64,8 +64,8 @@ func (j *Journal) load() error {
 		if m.Version == 0 && j.pending.blocks == 0 {
 			return err
 		}
-		// The disk may be full with what is in the journal: only sending that
-		// makes room again.
+		// The journal may have filled the disk. Only sending its blocks makes room
+		// again.
 		j.o.Logger.Warn("cannot note in the journal what it is for; what is in it is sent", "dir", j.dir, "err", err)
 	}
 	return nil
@@ -105,16 +105,15 @@ func (j *Journal) findSegments() error {
 		if err != nil || !sound {
 			j.damage(s, cmp.Or(err, errors.New("its header is not valid")))
 		}
-		s.after = !sound || flags&flagBarrier != 0 // to wait in vain does no harm
+		s.after = !sound || flags&flagBarrier != 0 // waiting unnecessarily does no harm
 		known = append(known, s)
 	}
 	j.segments = known
 	return nil
 }
 
-// scan learns what is in a segment that was written by an earlier run. What is
-// no record at the end of the last one is cut off if the process died while it
-// wrote that.
+// scan reads a segment that an earlier process wrote. An incomplete record at
+// the end of the last segment is cut off if the process died while it wrote it.
 func (j *Journal) scan(s *segment, low uint64) error {
 	if err := j.acquire(s); err != nil {
 		return err
@@ -136,12 +135,12 @@ func (j *Journal) scan(s *segment, low uint64) error {
 		}
 		if sc.skipped > 0 {
 			j.skip(s, sc.skipped)
-			// Numbers follow each other in a segment.
+			// Sequence numbers in a segment have no gaps.
 			j.countLost(max(s.last+1, low), r.seq)
 		}
 		s.size, s.newest = sc.off, max(s.newest, r.time)
 		if r.seq <= s.last || r.seq < s.first {
-			j.skip(s, sc.off-off) // a copy, or of another segment: never sent twice
+			j.skip(s, sc.off-off) // a copy, or from another segment: never sent twice
 			continue
 		}
 		s.last = r.seq
@@ -165,12 +164,12 @@ func (j *Journal) scan(s *segment, low uint64) error {
 	return nil
 }
 
-// unfinished reports whether the bytes of a segment from off on are what a write
-// leaves when the process dies: the beginning of records, or zeros when the
-// machine did.
+// unfinished reports whether the bytes of a segment from off on may be left
+// over from an interrupted write: the beginning of records if the process died,
+// or zeros if the machine crashed.
 func unfinished(r io.ReaderAt, off, end int64) bool {
 	var hdr [recordHeaderSize]byte
-	n, _ := r.ReadAt(hdr[:min(recordHeaderSize, end-off)], off) // what is not read does not begin a record
+	n, _ := r.ReadAt(hdr[:min(recordHeaderSize, end-off)], off) // missing bytes are not the beginning of a record
 	if n < recordHeaderSize {
 		return true
 	}
@@ -178,8 +177,8 @@ func unfinished(r io.ReaderAt, off, end int64) bool {
 	return valid || hdr == [recordHeaderSize]byte{}
 }
 
-// countLost counts the blocks from from to below to as lost; nobody knows what was in
-// them.
+// countLost counts the blocks from from to below to as lost. Their content is
+// unknown.
 func (j *Journal) countLost(from, to uint64) {
 	if from >= to {
 		return
@@ -189,7 +188,7 @@ func (j *Journal) countLost(from, to uint64) {
 	j.dropped["corrupt"] = t
 }
 
-// skip counts n bytes of s that are no records.
+// skip counts n bytes of s that are not records.
 func (j *Journal) skip(s *segment, n int64) {
 	if n == 0 {
 		return

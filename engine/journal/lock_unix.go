@@ -17,8 +17,8 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile opens and locks a file, in a way that also excludes other holders
-// in this process. The error is ErrLocked when somebody has it.
+// lockFile opens and locks a file. The lock also excludes other holders in this
+// process. The error is ErrLocked if the file is already locked.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

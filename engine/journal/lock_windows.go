@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// syncDir does nothing: NTFS keeps a journal of names, and gives nobody a
-// directory to sync.
+// syncDir does nothing: NTFS journals names, and a directory cannot be opened
+// for syncing.
 func syncDir(string) error { return nil }
 
-// lockFile opens a file that nobody else may open until it is closed. The
-// error is ErrLocked when somebody has it.
+// lockFile opens a file that cannot be opened again until it is closed. The
+// error is ErrLocked if it is already open.
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// Owner says what a journal is for.
+// Owner describes the sender of a journal.
 type Owner struct {
-	Endpoint string // its name in the config, may be empty
-	URL      string // where the blocks go
-	Node     string // whose journal it is: prometheus.remote_write.default
-	// Tenant is what else says to the receiver whose the samples are, such as
-	// headers. It may be secret: only a digest is kept.
+	Endpoint string // its name in the config; may be empty
+	URL      string // the destination of the blocks
+	Node     string // the node that owns the journal: prometheus.remote_write.default
+	// Tenant contains everything else by which the receiver identifies the owner
+	// of the samples, such as headers. It may be secret: only a digest is stored.
 	Tenant string
 }
 
-// Key returns the name of the journal's directory: made from the endpoint's
-// name if it has one, or else from its URL. Credentials in the URL are no part
-// of it.
+// Key returns the name of the journal's directory. It is derived from the
+// endpoint's name, or from its URL if it has no name. It does not depend on
+// credentials in the URL.
 func (o Owner) Key() string {
 	if o.Endpoint == "" {
 		u, err := url.Parse(o.URL)
@@ -48,12 +48,12 @@ func (o Owner) Key() string {
 	if safe == o.Endpoint && len(safe) <= 64 {
 		return "name-" + safe
 	}
-	// Upper case is replaced too: some file systems do not tell it apart.
+	// Upper case is replaced too, because some file systems ignore case.
 	return "name-" + safe[:min(len(safe), 40)] + "-" + digest(o.Endpoint)
 }
 
-// audience returns a digest of where the blocks go and for whom. A journal of
-// another node with another one is nobody else's.
+// audience returns a digest of the destination and the tenant. Another node may
+// adopt a journal only if the digest is the same.
 func (o Owner) audience() string {
 	raw := o.URL
 	if u, err := url.Parse(raw); err == nil {
@@ -68,7 +68,7 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// PublicURL returns a URL without what may be secret in it: credentials and
+// PublicURL returns a URL without the parts that may be secret: credentials and
 // the values of its query.
 func PublicURL(raw string) string {
 	u, err := url.Parse(raw)
@@ -117,8 +117,8 @@ func parseMeta(dir string) (m meta, err error) {
 	return m, nil
 }
 
-// readMeta returns the zero meta for a new journal and for one whose meta file
-// cannot be read. A journal of another version is set aside.
+// readMeta returns the zero meta for a new journal and for a journal whose meta
+// file cannot be read. It sets a meta file of another version aside.
 func (j *Journal) readMeta() (meta, error) {
 	m, err := parseMeta(j.dir)
 	switch {
@@ -145,7 +145,7 @@ func (j *Journal) readMeta() (meta, error) {
 	return meta{}, nil
 }
 
-// writeMeta may be called from any goroutine, one at a time.
+// writeMeta may be called from any goroutine, but not concurrently.
 func (j *Journal) writeMeta() error {
 	j.mu.Lock()
 	m := meta{
@@ -170,7 +170,8 @@ func (j *Journal) writeMeta() error {
 	return replaceFile(path, b, false)
 }
 
-// setAside keeps a file of an unknown version where it disturbs nothing.
+// setAside renames a file of an unknown version so that it is kept but not
+// used.
 func (j *Journal) setAside(path string, why error) error {
 	dir := filepath.Join(j.dir, "unknown")
 	if err := os.MkdirAll(dir, 0o750); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// Report is what a journal's files say at one moment.
+// Report describes the files of a journal at one moment.
 type Report struct {
 	Dir      string `json:"dir"`
 	Endpoint string `json:"endpoint"`
@@ -21,22 +21,22 @@ type Report struct {
 
 	Bytes   int64     `json:"bytes"`           // on disk
 	Blocks  int64     `json:"pending_blocks"`  // not done yet
-	Samples int64     `json:"pending_samples"` // in them
-	Payload int64     `json:"pending_bytes"`   // of them
+	Samples int64     `json:"pending_samples"` // in the pending blocks
+	Payload int64     `json:"pending_bytes"`   // of the pending blocks
 	Oldest  time.Time `json:"oldest,omitzero"` // when the oldest pending block was written
 	Newest  time.Time `json:"newest,omitzero"` // when the newest block was written, pending or not
 
 	CursorSaved time.Time       `json:"cursor_saved,omitzero"`
 	Shards      []ShardReport   `json:"shards"`
 	Segments    []SegmentReport `json:"segments"`
-	Aside       []string        `json:"set_aside,omitempty"` // files that are kept for who wants to look at them
-	Damage      []string        `json:"damage,omitempty"`    // blocks whose payload is not what was written
-	Problems    []string        `json:"problems,omitempty"`  // what could not be read
+	Aside       []string        `json:"set_aside,omitempty"` // files that are kept for inspection
+	Damage      []string        `json:"damage,omitempty"`    // blocks whose payload is damaged
+	Problems    []string        `json:"problems,omitempty"`  // files that could not be read
 }
 
 // ShardReport is a shard's part of a Report.
 type ShardReport struct {
-	Next    uint64 `json:"next"` // its lowest block that is not done is not below this
+	Next    uint64 `json:"next"` // its lowest block that is not done has this number or a higher one
 	Blocks  int64  `json:"pending_blocks"`
 	Samples int64  `json:"pending_samples"`
 }
@@ -45,18 +45,18 @@ type ShardReport struct {
 type SegmentReport struct {
 	File       string `json:"file"`
 	Bytes      int64  `json:"bytes"`
-	First      uint64 `json:"first"` // lowest sequence number that may be in it
+	First      uint64 `json:"first"` // lowest sequence number that it may contain
 	Blocks     int64  `json:"blocks"`
 	Pending    int64  `json:"pending_blocks"`
-	Damaged    int64  `json:"damaged_bytes,omitempty"`    // that are no blocks
-	Unfinished int64  `json:"unfinished_bytes,omitempty"` // at the end of the last segment: a write that is going on, or was cut short
+	Damaged    int64  `json:"damaged_bytes,omitempty"`    // that are not blocks
+	Unfinished int64  `json:"unfinished_bytes,omitempty"` // at the end of the last segment: a write that is in progress or was interrupted
 }
 
-// Inspect reads the journal in dir, which a process may be working with, and
-// changes nothing, not even a lock. each, which may be nil, is called with
-// every pending block, in the order of the segments; its payload is valid until
-// each returns. What cannot be read is a problem in the report; an error is
-// one of each, or says that dir cannot be read at all.
+// Inspect reads the journal in dir, which may be in use. It changes nothing and
+// takes no lock. each, which may be nil, is called with every pending block, in
+// the order of the segments; the payload is valid until each returns. Files
+// that cannot be read are problems in the report. An error is an error of each,
+// or means that dir cannot be read at all.
 func Inspect(dir string, each func(Block) error) (Report, error) {
 	r := Report{Dir: dir}
 	entries, err := os.ReadDir(dir)
@@ -115,7 +115,8 @@ func (r *Report) cursor(dir string) (next []uint64, err error) {
 	return next, err
 }
 
-// segment adds a segment to the report. last says whether it is the last one.
+// segment adds a segment to the report. last reports whether it is the last
+// one.
 func (r *Report) segment(dir, name string, last bool, each func(Block) error) error {
 	s := SegmentReport{File: name}
 	if _, err := fmt.Sscanf(name, "%020d.seg", &s.First); err != nil {
@@ -125,7 +126,7 @@ func (r *Report) segment(dir, name string, last bool, each func(Block) error) er
 	path := filepath.Join(dir, name)
 	f, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // done meanwhile
+		return nil // done in the meantime
 	}
 	if err != nil {
 		r.problem(name, err)
@@ -218,8 +219,9 @@ func (r *Report) pending(rec record) bool {
 	return true
 }
 
-// Find returns the journals in dir, sorted: dir itself if it is one, or those
-// below it, be it a storage directory or the one that has all the journals.
+// Find returns the journals in dir, sorted: dir itself if it is a journal, or
+// the journals below it. dir may be a storage directory or the directory that
+// contains all journals.
 func Find(dir string) ([]string, error) {
 	fi, err := os.Stat(dir)
 	if err != nil {
@@ -249,8 +251,8 @@ func Find(dir string) ([]string, error) {
 
 func isJournal(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, metaName)); !errors.Is(err, fs.ErrNotExist) {
-		return true // also if it cannot be looked at, which Inspect says
+		return true // also if it cannot be read; Inspect reports that
 	}
-	segs, _ := filepath.Glob(filepath.Join(dir, "*.seg")) // the pattern is valid, or dir has strange characters
+	segs, _ := filepath.Glob(filepath.Join(dir, "*.seg")) // the pattern is valid, or dir has special characters
 	return len(segs) > 0
 }

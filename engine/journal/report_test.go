@@ -30,7 +30,7 @@ func inspect(t *testing.T, dir string) (journal.Report, []string) {
 	return r, pending
 }
 
-// TestInspect looks into a journal while it is open.
+// TestInspect inspects a journal while it is open.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
 	c := clocktest.New(start)
@@ -42,7 +42,7 @@ func TestInspect(t *testing.T) {
 	b, _ := j.TryNext(0)
 	j.Ack(b)
 
-	// The cursor is not saved yet, so all is pending.
+	// The cursor is not saved yet, so all blocks are pending.
 	r, pending := inspect(t, dir)
 	if diff := cmp.Diff([]string{"0 a", "1 bb", "0 ccc"}, pending); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -71,7 +71,7 @@ func TestInspect(t *testing.T) {
 	if _, err := journal.Inspect(dir, func(journal.Block) error { return errors.New("enough") }); err == nil || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("got %v", err)
 	}
-	// Nothing was locked or changed.
+	// Inspect locked and changed nothing.
 	put(t, j, 1, "d")
 	if got := drain(t, j, 1); len(got) != 2 {
 		t.Errorf("got %v", got)
@@ -98,9 +98,9 @@ func TestInspectDamage(t *testing.T) {
 	record := journal.RecordHeaderSize + 100
 	b[journal.SegmentHeaderSize+3] ^= 1                                          // the first block's header
 	b[journal.SegmentHeaderSize+record+journal.RecordHeaderSize+5] ^= 1          // the second one's payload
-	b = append(b, "half a block"...)                                             // a write that was cut short
+	b = append(b, "half a block"...)                                             // an interrupted write
 	later := filepath.Join(dir, fmt.Sprintf("%020d.seg", 9))                     // makes the first segment not the last
-	unknown := append([]byte(journal.SegmentStart(20)[:8]), 9, 0, 0, 0, 0, 0, 0) // of another version, if its checksum were right
+	unknown := append([]byte(journal.SegmentStart(20)[:8]), 9, 0, 0, 0, 0, 0, 0) // of another version, but with a wrong checksum
 	for name, content := range map[string][]byte{
 		path: b, later: journal.SegmentStart(9), filepath.Join(dir, fmt.Sprintf("%020d.seg", 20)): unknown,
 		filepath.Join(dir, "x.seg"): nil, filepath.Join(dir, "1.seg.damaged"): nil, filepath.Join(dir, "meta.json"): []byte("{"), filepath.Join(dir, "cursor"): []byte("x"),
@@ -132,8 +132,8 @@ func TestInspectDamage(t *testing.T) {
 	}
 }
 
-// TestInspectWhileWritten looks again and again into a journal that is written,
-// read and swept: what it finds is what was written, and no damage.
+// TestInspectWhileWritten repeatedly inspects a journal that is being written,
+// read and swept: it finds the written blocks, and no damage.
 func TestInspectWhileWritten(t *testing.T) {
 	dir := t.TempDir()
 	o := options(clocktest.New(start))
@@ -185,7 +185,7 @@ func TestInspectWhileWritten(t *testing.T) {
 func TestBarrier(t *testing.T) {
 	j := open(t, t.TempDir(), options(clocktest.New(start)))
 	defer j.Close()
-	j.Barrier() // nothing is pending: nobody waits
+	j.Barrier() // nothing is pending, so no block waits
 	put(t, j, 0, "a")
 	put(t, j, 1, "b")
 	j.Barrier()

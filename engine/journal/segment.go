@@ -14,16 +14,16 @@ import (
 // A segment file is a header and records:
 //
 //	segment header, 32 bytes: "WEIRJNL\n", version u32, flags u32 (1: a
-//	barrier is before the first record), sequence number of the first record
-//	u64, CRC32C of the 24 bytes before u32, zero u32
+//	barrier precedes the first record), sequence number of the first record
+//	u64, CRC32C of the preceding 24 bytes u32, zero u32
 //
 //	record header, 48 bytes: "\xd7WJ\x01", payload length u32, sequence number
 //	u64, time i64, lowest sample timestamp i64, samples u32, shard u8, kind u8,
-//	zero u16, CRC32C of the payload u32, CRC32C of the 44 bytes before u32;
+//	zero u16, CRC32C of the payload u32, CRC32C of the preceding 44 bytes u32;
 //	then the payload
 //
-// Integers are little endian. The record header has a checksum of its own, so
-// that a length is believed before its payload is read.
+// Integers are little endian. The record header has its own checksum, so that
+// the length can be trusted before the payload is read.
 const (
 	segmentMagic      = "WEIRJNL\n"
 	segmentVersion    = 1
@@ -37,7 +37,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// file is what the journal needs of an *os.File; tests put faults between.
+// file contains the methods of *os.File that the journal uses; tests inject
+// faults.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -49,7 +50,7 @@ type file interface {
 func openOSFile(path string, flag int) (file, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
-		return nil, err // a nil *os.File in the interface would not be nil
+		return nil, err // a nil *os.File in the interface would not equal nil
 	}
 	return f, nil
 }
@@ -91,7 +92,7 @@ func appendRecord(dst []byte, seq uint64, b *Block) []byte {
 	return append(dst, b.Payload...)
 }
 
-// parseRecord reads a record header from the first 48 bytes of b.
+// parseRecord parses a record header from the first 48 bytes of b.
 func parseRecord(b []byte) (r record, ok bool) {
 	le := binary.LittleEndian
 	if string(b[:4]) != recordMagic || le.Uint32(b[44:]) != crc32.Checksum(b[:44], castagnoli) {
@@ -110,12 +111,12 @@ func parseRecord(b []byte) (r record, ok bool) {
 	return r, r.size <= maxPayload && r.shard < MaxShards && r.seq > 0
 }
 
-// errUnknownVersion is what a segment of a later weir gives.
+// errUnknownVersion is the error for a segment of a later weir.
 var errUnknownVersion = errors.New("unknown version")
 
-// checkSegmentHeader returns an error that is errUnknownVersion for a valid
-// header of another version. sound is false when the header is damaged: the
-// records may still be good.
+// checkSegmentHeader checks the header. The error is errUnknownVersion if a
+// valid header has another version. sound is false if the header is damaged;
+// the records may still be intact.
 func checkSegmentHeader(r io.ReaderAt) (flags uint32, sound bool, err error) {
 	var b [segmentHeaderSize]byte
 	if n, err := r.ReadAt(b[:], 0); n < len(b) {
@@ -134,21 +135,21 @@ func checkSegmentHeader(r io.ReaderAt) (flags uint32, sound bool, err error) {
 	return le.Uint32(b[12:]), true, nil
 }
 
-// scanner reads the record headers of a segment in order. What is no record is
-// skipped up to the next valid header and counted.
+// scanner reads the record headers of a segment in order. It skips and counts
+// bytes that are not records, up to the next valid header.
 type scanner struct {
 	r       io.ReaderAt
-	off     int64 // where the next record is looked for
-	end     int64 // nothing is read beyond
-	skipped int64 // bytes skipped before the record returned last
-	torn    int64 // bytes at the end that are no record
-	err     error // of reading
+	off     int64 // where to search for the next record
+	end     int64 // end of the readable part
+	skipped int64 // bytes skipped before the last returned record
+	torn    int64 // bytes at the end that are not a record
+	err     error // read error
 	buf     []byte
 	hdr     [recordHeaderSize]byte
 }
 
-// next returns the next record and its offset. At the end of the segment ok is
-// false; err says if reading failed.
+// next returns the next record and its offset. At the end of the segment, ok is
+// false; err is set if reading failed.
 func (s *scanner) next() (r record, off int64, ok bool) {
 	s.skipped = 0
 	if r, ok := s.readHeader(s.off); ok {
@@ -174,7 +175,8 @@ func (s *scanner) next() (r record, off int64, ok bool) {
 	return r, 0, false
 }
 
-// readHeader reads the header at off; ok is false also when its payload is not there.
+// readHeader reads the header at off. ok is also false if its payload is
+// incomplete.
 func (s *scanner) readHeader(off int64) (r record, ok bool) {
 	if off+recordHeaderSize > s.end {
 		return r, false
@@ -215,21 +217,21 @@ func (s *scanner) find() bool {
 // segment is one file. The fields below refs are guarded by Journal.mu.
 type segment struct {
 	path  string
-	first uint64 // of its name; its records are not below
-	after bool   // it begins behind a barrier
+	first uint64 // from its name; no record has a lower number
+	after bool   // a barrier precedes it
 
 	refs int // readers and, for the active segment, the writer
 	f    file
-	dead bool // removed from the list; the file goes when refs is 0
+	dead bool // removed from the list; the file is removed when refs is 0
 
-	last    uint64 // highest sequence number, first-1 without records
-	size    int64  // end of the last good record
+	last    uint64 // highest sequence number; first-1 if there are no records
+	size    int64  // end of the last valid record
 	newest  int64  // time of the last block
 	pending tally
 	damaged bool
 }
 
-// tally counts blocks.
+// tally contains counts of blocks.
 type tally struct {
 	blocks, samples, bytes int64
 	kinds                  map[uint8]int64 // samples by kind
@@ -256,7 +258,7 @@ func (t *tally) count(kind uint8, samples int64) {
 	t.kinds[kind] += samples
 }
 
-// addAll adds another tally, once or, to take it away, minus once.
+// addAll adds another tally, multiplied by times: 1 adds it, -1 subtracts it.
 func (t *tally) addAll(o tally, times int64) {
 	t.blocks += times * o.blocks
 	t.bytes += times * o.bytes

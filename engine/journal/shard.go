@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// ref is where a pending block is.
+// ref is the position of a pending block.
 type ref struct {
 	record
 	seg  *segment
 	off  int64
-	done int // samples of it that are done, while it is in flight
+	done int // number of its samples that are done, while it is in flight
 }
 
-// shardQueue is how many refs a shard keeps in memory. Further ones are found
-// again in the segments.
+// shardQueue is the number of refs that a shard keeps in memory. Further blocks
+// are searched in the segments.
 const shardQueue = 256
 
-// shard is the pending blocks of one shard, in order: those in flight, then those
-// in the queue. Guarded by Journal.mu.
+// shard contains the pending blocks of one shard, in order: first the blocks in
+// flight, then the blocks in the queue. Guarded by Journal.mu.
 type shard struct {
 	acked    uint64 // all blocks of the shard up to here were done when the journal was opened
 	queue    []ref  // the next blocks
-	inflight []ref  // handed out and not done, ascending
+	inflight []ref  // returned and not done, ascending
 
-	complete bool   // queue holds all there is; otherwise:
-	from     uint64 // the first block that is not in queue is not below this
-	fromSeg  uint64 // it is not before off in the segment that begins with this
+	complete bool   // queue contains all pending blocks; otherwise:
+	from     uint64 // the first block that is not in queue has this number or a higher one
+	fromSeg  uint64 // it is at or after off in the segment whose first block is this
 	off      int64
 
-	stuck int // not 0: how many seconds its next segment cannot be opened or read
+	stuck int // if not 0: for how many seconds its next segment could not be opened or read
 
 	wake chan struct{} // capacity 1
 }
@@ -64,7 +64,7 @@ func (j *Journal) low(l *shard) uint64 {
 	return l.from
 }
 
-// admit makes a block pending. mu is held.
+// admit adds a pending block. mu is held.
 func (j *Journal) admit(r ref) {
 	j.pending.add(&r)
 	r.seg.pending.add(&r)
@@ -79,21 +79,23 @@ func (j *Journal) admit(r ref) {
 	}
 }
 
-// Next returns the shard's next block, waiting for one; its payload is in buf,
-// or in new memory if buf is too small. The block stays the shard's next until
-// Ack or Drop, or until Keeps says it is gone. The only error is ctx's, and
-// only when there is none: a shard can be emptied after ctx ended.
+// Next returns the shard's next block, and waits for one if necessary. Its
+// payload is in buf, or in new memory if buf is too small. The block stays the
+// shard's next block until Ack or Drop, or until Keeps returns false. The only
+// error is ctx's, and only if there is no block: a shard can still be emptied
+// after ctx ended.
 func (j *Journal) Next(ctx context.Context, shardNumber int, buf []byte) (Block, error) {
 	return j.nextBehind(ctx, j.shards[shardNumber], 0, buf)
 }
 
-// After is Next for the block behind b, which is in flight and stays so: who
-// sends several blocks as one asks for them one by one, and ends each.
+// After is like Next, for the block that follows b, which is in flight and
+// stays in flight. A caller that sends several blocks as one gets them one by
+// one, and finishes each of them.
 func (j *Journal) After(ctx context.Context, b Block, buf []byte) (Block, error) {
 	return j.nextBehind(ctx, j.shards[b.Shard], b.Seq, buf)
 }
 
-// TryAfter is After, but it returns false instead of waiting for a block.
+// TryAfter is like After, but returns false instead of waiting for a block.
 func (j *Journal) TryAfter(b Block, buf []byte) (Block, bool) {
 	l := j.shards[b.Shard]
 	for {
@@ -104,11 +106,12 @@ func (j *Journal) TryAfter(b Block, buf []byte) (Block, bool) {
 	}
 }
 
-// Woken returns the channel that receives when a shard may have another block. It
-// is for callers that wait for something else too, in place of Next and After.
+// Woken returns a channel that receives when a shard may have another block. It
+// is for callers that also wait for other events, so that they cannot use Next
+// or After.
 func (j *Journal) Woken(shardNumber int) <-chan struct{} { return j.shards[shardNumber].wake }
 
-// nextBehind returns the shard's first block behind a sequence number.
+// nextBehind returns the shard's first block after a sequence number.
 func (j *Journal) nextBehind(ctx context.Context, l *shard, seq uint64, buf []byte) (Block, error) {
 	for {
 		b, ok, wait := j.tryNext(l, seq, buf)
@@ -126,8 +129,8 @@ func (j *Journal) nextBehind(ctx context.Context, l *shard, seq uint64, buf []by
 	}
 }
 
-// tryNext returns the shard's first block behind a sequence number; if there is
-// none, wait says whether to wait for one or to try again.
+// tryNext returns the shard's first block after a sequence number. If ok is
+// false, wait reports whether to wait for a block or to try again immediately.
 func (j *Journal) tryNext(l *shard, seq uint64, buf []byte) (b Block, ok, wait bool) {
 	r, wait := j.takeBlock(l, seq)
 	if r.seg == nil {
@@ -149,16 +152,15 @@ func (j *Journal) tryNext(l *shard, seq uint64, buf []byte) (b Block, ok, wait b
 	return b, true, false
 }
 
-// indexAfter returns which block in flight is the first behind a sequence number,
-// or how many are in flight.
+// indexAfter returns the index of the first block in flight after a sequence
+// number, or the number of blocks in flight if there is none.
 func (l *shard) indexAfter(seq uint64) int {
 	i, _ := slices.BinarySearchFunc(l.inflight, seq+1, func(r ref, seq uint64) int { return cmp.Compare(r.seq, seq) })
 	return i
 }
 
-// takeBlock returns the shard's first block behind a sequence number, which it makes
-// one in flight, and acquires its segment. No segment and no wait means to try
-// again.
+// takeBlock puts the shard's first block after a sequence number in flight and
+// acquires its segment. If it returns no segment and wait is false, try again.
 func (j *Journal) takeBlock(l *shard, seq uint64) (r ref, wait bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -194,14 +196,14 @@ func (j *Journal) takeBlock(l *shard, seq uint64) (r ref, wait bool) {
 	return r, false
 }
 
-// maxStuck is for how many seconds a block is tried that the system cannot
-// read: a bad disk must not hold up what can be read for ever.
+// maxStuck is the number of seconds for which reading a block is retried: a bad
+// disk must not delay readable blocks forever.
 const maxStuck = 30
 
-// waits reports whether to try again to open or read a segment, which maintain
-// makes the shard do; most is for how many seconds. A file that is not there or
-// has other bytes than were written does not get better; everything else, such
-// as too many open files or a volume that is away, may. mu is held.
+// waits reports whether to retry opening or reading a segment, for at most most
+// seconds. maintain triggers the retries. A missing file and wrong bytes are
+// permanent errors; all other errors, such as too many open files or a missing
+// volume, may be temporary. mu is held.
 func (j *Journal) waits(l *shard, s *segment, err error, most int) bool {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, errChecksum) || l.stuck > most {
 		l.stuck = 0
@@ -214,9 +216,9 @@ func (j *Journal) waits(l *shard, s *segment, err error, most int) bool {
 	return true
 }
 
-// damage notes that something in a segment cannot be read; what is lost of it
-// is counted where that is known. It says so once. mu is held, or the journal
-// is not shared yet.
+// damage records that a part of a segment cannot be read, and logs this once.
+// The lost blocks are counted where their number is known. mu is held, or the
+// journal is not shared yet.
 func (j *Journal) damage(s *segment, why error) {
 	if !s.damaged {
 		j.o.Logger.Error("a journal segment is damaged; the readable part is sent, the rest is lost and counted, and the file is kept", "path", s.path, "err", why)
@@ -224,7 +226,7 @@ func (j *Journal) damage(s *segment, why error) {
 	s.damaged = true
 }
 
-// cross lifts the barriers that every block below is done of. mu is held.
+// cross removes the barriers below which all blocks are done. mu is held.
 func (j *Journal) cross() {
 	for len(j.barriers) > 0 {
 		for _, l := range j.shards {
@@ -239,8 +241,8 @@ func (j *Journal) cross() {
 	}
 }
 
-// refill looks for the shard's next blocks in the segments; wait says that the
-// segment cannot be read now. mu is held, but not while a segment is read.
+// refill searches for the shard's next blocks in the segments. wait means that
+// the segment cannot be read now. mu is held, but not while a segment is read.
 func (j *Journal) refill(l *shard) (wait bool) {
 	i := slices.IndexFunc(j.segments, func(s *segment) bool { return s.last >= l.from && s.pending.blocks > 0 })
 	if i < 0 {
@@ -305,7 +307,7 @@ func (j *Journal) refill(l *shard) (wait bool) {
 
 var errChecksum = errors.New("checksum does not match")
 
-// read reads the block. Its header is known already.
+// read reads the block. Its header is already known.
 func (r *ref) read(buf []byte) (Block, error) {
 	if cap(buf) < r.size {
 		buf = make([]byte, r.size)
@@ -320,11 +322,11 @@ func (r *ref) read(buf []byte) (Block, error) {
 	return Block{Shard: r.shard, Kind: r.kind, Samples: r.samples, First: r.first, Payload: buf, Seq: r.seq, Time: r.time}, nil
 }
 
-// Ack says that a block in flight was delivered.
+// Ack records that a block in flight was delivered.
 func (j *Journal) Ack(b Block) { j.Drop(b, "") }
 
-// Done says that some samples of a block in flight are done, delivered or lost:
-// they are not pending any more. After a restart the whole block is again.
+// Done records that some samples of a block in flight are delivered or lost and
+// therefore no longer pending. After a restart, the whole block is repeated.
 func (j *Journal) Done(b Block, samples int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -340,7 +342,8 @@ func (j *Journal) Done(b Block, samples int) {
 	r.seg.pending.count(r.kind, -int64(samples))
 }
 
-// Drop gives up a block in flight, counted under reason, one of a closed set.
+// Drop discards a block in flight and counts it under reason, from a closed
+// set.
 func (j *Journal) Drop(b Block, reason string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -350,8 +353,8 @@ func (j *Journal) Drop(b Block, reason string) {
 	}
 }
 
-// Keeps reports whether a block in flight is still to be sent. If not, it fell
-// off a bound and was counted.
+// Keeps reports whether a block in flight must still be sent. If not, it
+// exceeded a limit and was counted.
 func (j *Journal) Keeps(b Block) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -360,13 +363,13 @@ func (j *Journal) Keeps(b Block) bool {
 	return ok && j.keeps(l, i, j.now())
 }
 
-// flying returns which of the blocks in flight b is.
+// flying returns the index of b among the blocks in flight.
 func (l *shard) flying(b Block) (i int, ok bool) {
 	i = l.indexAfter(b.Seq - 1)
 	return i, i < len(l.inflight) && l.inflight[i].seq == b.Seq
 }
 
-// keeps is Keeps for the i-th block in flight; mu is held.
+// keeps is like Keeps, for the i-th block in flight. mu is held.
 func (j *Journal) keeps(l *shard, i int, now time.Time) bool {
 	switch r := &l.inflight[i]; {
 	case r.seg.dead:
@@ -384,7 +387,8 @@ func (j *Journal) expired(t int64, now time.Time) bool {
 	return j.limits.MaxAge > 0 && t < now.Add(-j.limits.MaxAge).UnixMilli()
 }
 
-// finish ends the i-th block in flight; reason "" is a delivery. mu is held.
+// finish ends the i-th block in flight. An empty reason means that it was
+// delivered. mu is held.
 func (j *Journal) finish(l *shard, i int, reason string) {
 	r := l.inflight[i]
 	l.inflight = slices.Delete(l.inflight, i, i+1)

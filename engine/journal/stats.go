@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// DropReasons are why a journal by itself drops blocks, sorted.
+// DropReasons are the reasons why a journal itself drops blocks, sorted.
 var DropReasons = []string{"corrupt", "disk_full", "max_age", "max_size"}
 
-// Stats are a journal's figures at one moment.
+// Stats are the statistics of a journal at one moment.
 type Stats struct {
 	Bytes        int64           // on disk
 	Segments     int             // on disk
@@ -16,15 +16,15 @@ type Stats struct {
 	Samples      int64           // pending
 	Kinds        map[uint8]int64 // Samples by Block.Kind
 	PendingBytes int64           // payloads of the pending blocks
-	Oldest       time.Time       // when the oldest pending block was appended; zero when none is pending
-	SkippedBytes int64           // that were no blocks: damage and unfinished writes
+	Oldest       time.Time       // when the oldest pending block was appended; zero if none is pending
+	SkippedBytes int64           // that were not blocks: damage and unfinished writes
 
-	DroppedBlocks  map[string]int64           // by reason, since Open; some more may be corrupt where the end of a segment is gone
-	DroppedSamples map[string]int64           // by reason, since Open; of blocks whose header is damaged nobody knows
+	DroppedBlocks  map[string]int64           // by reason, since Open; corrupt may be too low if the end of a segment is lost
+	DroppedSamples map[string]int64           // by reason, since Open; without the samples of blocks with a damaged header
 	DroppedKinds   map[string]map[uint8]int64 // DroppedSamples by Block.Kind
 }
 
-// Stats returns the figures now. The maps are the caller's.
+// Stats returns the current statistics. The caller owns the maps.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -41,8 +41,9 @@ func (j *Journal) Stats() Stats {
 	return st
 }
 
-// Waiting returns how many blocks are pending, and for how long the oldest of
-// them is; setting the clock changes that for none of this run.
+// Waiting returns the number of pending blocks, and how long the oldest has
+// waited. Setting the clock does not affect the age of blocks from this
+// process.
 func (j *Journal) Waiting() (blocks int64, age time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,7 +53,7 @@ func (j *Journal) Waiting() (blocks int64, age time.Duration) {
 	return j.pending.blocks, age
 }
 
-// oldest returns when the oldest pending block was appended, zero when none is
+// oldest returns when the oldest pending block was appended, or zero if none is
 // pending. mu is held.
 func (j *Journal) oldest() (oldest time.Time) {
 	for _, l := range j.shards {

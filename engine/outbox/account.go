@@ -10,14 +10,14 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Account counts what became of the records of an outbox, for as long as the
-// outbox exists, whichever journals it opens. It is safe for concurrent use.
+// Account counts the outcomes of an outbox's records during the life of the
+// outbox, over all journals that it opens. It is safe for concurrent use.
 type Account struct {
 	Retried atomic.Int64 // records that were sent again
 	Bytes   atomic.Int64 // of requests that were accepted
 	Seconds Seconds      // of attempts to send
 
-	reasons  []string // for which records are lost; each is reported from the start
+	reasons  []string // why records are lost; each is reported from the start
 	signalOf func(kind uint8) batch.Signals
 
 	mu      sync.Mutex
@@ -26,29 +26,29 @@ type Account struct {
 	past    journal.Stats // of journals that are closed
 
 	reporting  sync.Mutex
-	lastReport Stats // what ReportTo has told
+	lastReport Stats // the result of the last ReportTo
 }
 
-// counts are those of one signal that the journal does not know.
+// counts are the counts of one signal that the journal does not keep.
 type counts struct {
 	sent int64
 	lost map[string]int64
 }
 
-// Stats are the figures of an outbox at one moment.
+// Stats are the statistics of an outbox at one moment.
 type Stats struct {
 	Figures               // of both signals
 	Retried int64         // records that were sent again
-	Samples Figures       // of Figures
-	Lines   Figures       // of Figures
-	Journal journal.Stats // its counters include those of journals that were closed
+	Samples Figures       // the samples in Figures
+	Lines   Figures       // the lines in Figures
+	Journal journal.Stats // its counters include those of closed journals
 }
 
-// Figures are those of one signal, or of both.
+// Figures are the counts of one signal, or of both.
 type Figures struct {
 	Sent    int64            // records that were delivered
 	Waiting int64            // records in the journal that are not done
-	Lost    map[string]int64 // records by reason; every known reason is there
+	Lost    map[string]int64 // records by reason; contains every known reason
 }
 
 // of returns the counts of a signal. mu is held.
@@ -80,14 +80,15 @@ func (a *Account) CountLost(of batch.Signals, reason string, n int) {
 	c.lost[reason] += int64(n)
 }
 
-// keep adds what a journal has counted that is closed.
+// keep adds the counts of a journal that was closed.
 func (a *Account) keep(st journal.Stats) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.past = addCounters(a.past, st)
 }
 
-// stats returns the figures, with those of the journal at the same moment.
+// stats returns the statistics, including those of the journal at the same
+// moment.
 func (a *Account) stats(j journal.Stats) Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +126,7 @@ func (a *Account) lost(lost map[string]int64) map[string]int64 {
 	return all
 }
 
-// addCounters adds what only grows of b to a, whose maps it writes to.
+// addCounters adds the counters of b to a, and modifies the maps of a.
 func addCounters(a, b journal.Stats) journal.Stats {
 	a.SkippedBytes += b.SkippedBytes
 	if a.DroppedBlocks == nil {
@@ -144,8 +145,8 @@ func addCounters(a, b journal.Stats) journal.Stats {
 	return a
 }
 
-// ReportTo adds to a node's figures what was delivered and lost since the last call,
-// and returns the figures of the outbox.
+// ReportTo adds the records that were delivered and lost since the last call to
+// a node's Stats. It returns the statistics of the outbox.
 func (b *Outbox) ReportTo(stats *flow.Stats) Stats {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Arguments bound the queue on disk.
+// Arguments are the limits of the queue on disk.
 type Arguments struct {
 	// Maximum size on disk for each endpoint; on_full sets the action when it is
 	// reached.
@@ -27,7 +27,7 @@ type Arguments struct {
 	OnFull string `alloy:"on_full,attr,optional"`
 }
 
-// DefaultMaxAge is max_age when the block does not say.
+// DefaultMaxAge is the default of max_age.
 const DefaultMaxAge = 8 * time.Hour
 
 // SetToDefault sets the defaults.
@@ -35,7 +35,7 @@ func (a *Arguments) SetToDefault() {
 	*a = Arguments{MaxSize: 10 << 30, MaxAge: DefaultMaxAge, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -58,7 +58,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Limits are the journal's.
+// Limits returns the limits for the journal.
 func (a *Arguments) Limits() journal.Limits {
 	return journal.Limits{
 		MaxSize: int64(a.MaxSize), MaxAge: a.MaxAge, Fsync: journal.Fsync(a.Fsync), OnFull: journal.OnFull(a.OnFull),

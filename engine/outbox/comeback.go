@@ -2,22 +2,22 @@ package outbox
 
 import "sync"
 
-// comeback tells senders that pause that the receiver accepts something again.
-// The zero value is ready; it is safe for concurrent use.
+// comeback notifies waiting senders when the receiver accepts data again. The
+// zero value is ready to use. It is safe for concurrent use.
 type comeback struct {
 	mu      sync.Mutex
-	failing bool          // since something was accepted
-	back    chan struct{} // nil: nobody has asked since it was closed
+	failing bool          // an attempt has failed since data was last accepted
+	back    chan struct{} // nil if next was not called since it was closed
 }
 
-// fail says that an attempt failed.
+// fail records a failed attempt.
 func (c *comeback) fail() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failing = true
 }
 
-// succeed says that something was accepted.
+// succeed records that data was accepted.
 func (c *comeback) succeed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *comeback) next() <-chan struct{} {
 	return c.back
 }
 
-// Comeback returns a channel that is closed when something is accepted for the
-// first time after a failure. Call it before an attempt, during which that may
-// happen.
+// Comeback returns a channel that is closed when data is accepted for the first
+// time after a failure. Call it before an attempt, because this may happen
+// during the attempt.
 func (b *Outbox) Comeback() <-chan struct{} { return b.comeback.next() }

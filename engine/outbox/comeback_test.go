@@ -9,8 +9,9 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// The first offer that is delivered after an outage wakes the shards that wait for
-// it, but not who was asked to wait, and not again at once who then failed again.
+// The first offer that is delivered after an outage wakes the shards that wait
+// for it. It does not wake a shard that was asked to wait, and it does not
+// immediately wake a shard that fails again.
 func TestComeback(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // shards
@@ -31,7 +32,7 @@ func TestComeback(t *testing.T) {
 		}
 		pass(3 * time.Minute) // the back-off is 22.5 s to 30 s by now
 		l.r.takeOffered()
-		for len(l.r.takeOffered()) == 0 { // a pause of one has just begun, and the other's ends within 30 s
+		for len(l.r.takeOffered()) == 0 { // one pause has just begun, and the other ends within 30 s
 			pass(100 * time.Millisecond)
 		}
 		down.Store(false)
@@ -46,7 +47,7 @@ func TestComeback(t *testing.T) {
 		pass(3 * time.Second)
 		equal(t, l.r.takeOffered(), []string{"3: s3 2 2"})
 		down.Store(true)
-		l.accept(samples(t, waiting, "s1 2 2\n")) // was woken up, and fails again
+		l.accept(samples(t, waiting, "s1 2 2\n")) // was woken, and fails again
 		pass(time.Second / 2)
 		down.Store(false)
 		l.accept(samples(t, free, "s3 3 3\n"))

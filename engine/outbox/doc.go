@@ -1,18 +1,20 @@
-// Package outbox keeps what a sink has accepted in a journal on disk until it is
-// sent. It knows nothing of scripts, and nothing of what a native component writes
-// into a block.
+// Package outbox keeps accepted data in a journal on disk until a sink has sent
+// it. It knows nothing about scripts, and nothing about the block format of
+// native components.
 //
 // A Remote is the outbox of one HTTP endpoint of a native component, such as
-// prometheus.remote_write: Gatherer joins batches into groups, which are written to
-// the journal in the bytes that will be sent; Remote.Serve runs one sender for each
-// shard; Remote.Post makes a request. Endpoints are all of a component's.
+// prometheus.remote_write. Gatherer joins batches into groups, which are
+// written to the journal in the bytes that will be sent. Remote.Serve runs one
+// sender per shard. Remote.Post sends a request. Endpoints manages all
+// endpoints of a component.
 //
-// A Queue is the outbox of a scripted sink. Accept writes a batch to the journal, in
-// the binary form and in blocks that can be sent as one (queue_pack.go), and returns;
-// the shard that a block belongs to joins it with those behind it to an Offer
-// (queue_shard.go), as far as the sink's bounds allow and for no longer than MaxWait;
-// the offer goes to the function that delivers, again and again with back-off until
-// that is done with it (queue_send.go); then the blocks are acknowledged.
+// A Queue is the outbox of a scripted sink. Accept writes a batch to the
+// journal in the binary form, in blocks that can be sent as a unit
+// (queue_pack.go), and returns. The shard of a block joins it with the
+// following blocks into an Offer (queue_shard.go), within the sink's limits and
+// for at most MaxWait. The offer is passed to the function that delivers it,
+// with retries and back-off until it is done (queue_send.go). Then the blocks
+// are acknowledged.
 //
-// See RATIONALE.md for why there are two.
+// RATIONALE.md explains why there are two.
 package outbox

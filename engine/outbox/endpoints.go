@@ -14,33 +14,33 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Endpoint is one of those a sink sends to, with a journal of its own.
+// Endpoint is one endpoint of a sink, with its own journal.
 type Endpoint interface {
 	comparable
-	// Key identifies it among those of its component.
+	// Key identifies it among the endpoints of its component.
 	Key() string
-	// Gate is what its batches come by, one of Endpoints.Gate.
+	// Gate returns the gate for its batches, a result of Endpoints.Gate.
 	Gate() *flow.Receiver
-	// Run sends until ctx ends. It puts a consumer behind the gate and takes it
-	// away again.
+	// Run sends until ctx ends. It puts a consumer behind the gate and removes it
+	// at the end.
 	Run(ctx context.Context)
-	// Problem says why it is not healthy, nil if it is.
+	// Problem returns why it is not healthy, or nil if it is.
 	Problem() error
-	// Queue returns how many rows are in its journal and have left it, and brings
-	// the node's figures up to date.
+	// Queue returns the number of rows that are in its journal and that have left
+	// it, and updates the node's Stats.
 	Queue() component.Queue
 }
 
-// Endpoints are the endpoints of one component: which of them there are, what
-// runs, and how the node is. Its methods are safe for concurrent use, but for Run
-// and Update, which are called as the component's.
+// Endpoints manages the endpoints of one component: their list, their
+// goroutines and the node's health. Its methods are safe for concurrent use,
+// except Run and Update, which are called like those of the component.
 type Endpoints[E Endpoint] struct {
 	o       *component.Options
-	removed any // a consumer, behind the gates of endpoints that were removed
+	removed any // the consumer behind the gates of removed endpoints
 	gates   *gates
 	out     atomic.Pointer[flow.Output]
 
-	telling sync.Mutex // held to look and tell the health: the last to look is the last to tell
+	telling sync.Mutex // held while health is determined and reported, so that the latest state is reported last
 
 	mu  sync.Mutex
 	all []E // as configured
@@ -49,8 +49,8 @@ type Endpoints[E Endpoint] struct {
 	failed  chan error    // capacity 1: an endpoint panicked
 }
 
-// gates are the receivers of the endpoints of one node. They outlive its
-// components, like the node's own: a batch that an endpoint refused may be
+// gates are the receivers of the endpoints of one node. Like the node's own
+// gate, they outlive its components: a batch that an endpoint refused may be
 // retried after the component was replaced.
 type gates struct {
 	signal batch.Signals
@@ -58,12 +58,13 @@ type gates struct {
 	mu    sync.Mutex
 	byKey map[string]*flow.Receiver
 	off   map[string]bool // of endpoints that were removed
-	fail  func(error)     // the newest component's, told about panics
+	fail  func(error)     // of the newest component, called after panics
 }
 
-// NewEndpoints returns the Endpoints of a component that takes a signal.
-// previous are those of the component before it, nil the first time. What an
-// endpoint refused that was removed then goes to removed, a consumer.
+// NewEndpoints returns the Endpoints of a component that takes the given
+// signal. previous is the Endpoints of the previous component, or nil the first
+// time. If a batch was refused by an endpoint that was removed since, the
+// consumer removed gets the retry.
 func NewEndpoints[E Endpoint](o *component.Options, signal batch.Signals, removed any, previous *Endpoints[E]) *Endpoints[E] {
 	es := &Endpoints[E]{o: o, removed: removed, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
 	if previous != nil {
@@ -74,8 +75,8 @@ func NewEndpoints[E Endpoint](o *component.Options, signal batch.Signals, remove
 	return es
 }
 
-// Update makes what next returns the endpoints; on an error those of before
-// stay. next gets them by key.
+// Update replaces the endpoints with the result of next. On an error, the
+// endpoints do not change. next is called with the current endpoints by key.
 func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -92,7 +93,7 @@ func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
 	for i, e := range all {
 		to[i] = e.Gate()
 	}
-	es.out.Store(flow.NewOutput(nil, to)) // what is in a journal has not left the node
+	es.out.Store(flow.NewOutput(nil, to)) // data in a journal has not left the node
 	select {
 	case es.changed <- struct{}{}:
 	default:
@@ -100,10 +101,11 @@ func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
 	return nil
 }
 
-// Next returns the endpoints of other arguments, one for each of refs, for Update:
-// that of old, by the settings that settings returns, or one that build builds. The
-// settings of before are those of old, zero if there is none; returned they change
-// nothing. On an error none of old was touched.
+// Next returns the endpoints for new arguments, one for each of refs, for
+// Update. Each is an endpoint of old that is updated with the result of
+// settings, or a new one from build. settings gets the previous settings, or
+// the zero value if there are none; if it returns the same settings, the
+// endpoint does not change. On an error, no endpoint of old was changed.
 func Next[E interface {
 	Using() S
 	Use(s S)
@@ -124,7 +126,7 @@ func Next[E interface {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	// From here on nothing fails.
+	// From here on, there are no errors.
 	endpoints := make([]E, len(refs))
 	for i, r := range refs {
 		e, ok := old[r.Key()]
@@ -142,14 +144,14 @@ func Next[E interface {
 // Output is the fan-out to all gates.
 func (es *Endpoints[E]) Output() *flow.Output { return es.out.Load() }
 
-// Current returns the endpoints as configured. It must not be written to.
+// Current returns the configured endpoints. The slice must not be modified.
 func (es *Endpoints[E]) Current() []E {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	return es.all
 }
 
-// Backlog returns what waits in the journals of all endpoints.
+// Backlog returns the data that waits in the journals of all endpoints.
 func (es *Endpoints[E]) Backlog() component.Backlog {
 	b := component.Backlog{Journal: true}
 	waiting := &b.Samples
@@ -162,13 +164,13 @@ func (es *Endpoints[E]) Backlog() component.Backlog {
 		b.Queues = append(b.Queues, q)
 	}
 	if len(b.Queues) == 1 {
-		b.Queues = nil // it is all there is
+		b.Queues = nil // a single queue has nothing to add
 	}
 	return b
 }
 
-// Gate returns the gate of an endpoint, which label names; panics behind any gate
-// of the node fail es from now on.
+// Gate returns the gate of an endpoint, which is called label in messages. From
+// now on, a panic behind any gate of the node is passed to es.Fail.
 func (es *Endpoints[E]) Gate(key, label string) *flow.Receiver {
 	g := es.gates
 	g.mu.Lock()
@@ -191,7 +193,7 @@ func (es *Endpoints[E]) Gate(key, label string) *flow.Receiver {
 	return r
 }
 
-// Fail makes Run return err: the component must be built anew.
+// Fail makes Run return err, so that the component is built again.
 func (es *Endpoints[E]) Fail(err error) {
 	select {
 	case es.failed <- err:
@@ -199,7 +201,8 @@ func (es *Endpoints[E]) Fail(err error) {
 	}
 }
 
-// Run runs the endpoints until ctx ends, or with an error of Fail.
+// Run runs the endpoints until ctx ends or Fail is called. It returns the error
+// passed to Fail.
 func (es *Endpoints[E]) Run(ctx context.Context) error {
 	type running struct {
 		stop context.CancelFunc
@@ -257,7 +260,8 @@ func (es *Endpoints[E]) Run(ctx context.Context) error {
 	}
 }
 
-// remove closes the gates of endpoints that are not wanted back meanwhile.
+// remove closes the gates of removed endpoints, unless they were added again in
+// the meantime.
 func (es *Endpoints[E]) remove(gone []E) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -272,7 +276,7 @@ func (es *Endpoints[E]) remove(gone []E) {
 	}
 }
 
-// Report tells the node's health: the endpoints' problems.
+// Report reports the node's health: the endpoints' problems.
 func (es *Endpoints[E]) Report() {
 	es.telling.Lock()
 	defer es.telling.Unlock()

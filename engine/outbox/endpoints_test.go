@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// endpoint takes what comes while it runs.
+// endpoint accepts batches while it runs.
 type endpoint struct {
 	key     string
 	gate    *flow.Receiver
@@ -41,7 +41,8 @@ func lines() *batch.Logs {
 	return &batch.Logs{Stream: []*batch.Stream{batch.NewSeries(nil)}, T: []int64{1}, Line: []string{"x"}}
 }
 
-// TestEndpoints: one stays, one goes and comes back, by the same gate.
+// TestEndpoints: one endpoint stays, and one is removed and added again with
+// the same gate.
 func TestEndpoints(t *testing.T) {
 	n := componenttest.New(t, "sink.default")
 	o := n.Options()
@@ -75,11 +76,11 @@ func TestEndpoints(t *testing.T) {
 	gate := b.gate
 	set(func() []*endpoint { return []*endpoint{a} })
 	send()
-	if err := gate.ConsumeLogs(t.Context(), lines()); err != nil { // what it once refused, whoever is behind it
+	if err := gate.ConsumeLogs(t.Context(), lines()); err != nil { // the refused batch, whichever consumer is behind the gate
 		t.Error(err)
 	}
 
-	// On an error all stays.
+	// On an error, nothing changes.
 	wrong := errors.New("wrong")
 	if err := es.Update(func(map[string]*endpoint) ([]*endpoint, error) { return nil, wrong }); !errors.Is(err, wrong) {
 		t.Errorf("got %v, want the error", err)
@@ -107,7 +108,7 @@ func TestEndpoints(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A panic behind a gate fails the component that has it now.
+	// A panic behind a gate fails the component that owns the gate now.
 	next := outbox.NewEndpoints(&o, batch.SignalLogs, removed, es)
 	bad := &endpoint{key: "a", gate: next.Gate("a", "a"), to: panics{}, started: make(chan struct{})}
 	if bad.gate != a.gate {

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// GatherFor is how long a group stays open for more, at most: the sender waits
-// meanwhile.
+// GatherFor is the maximum time for which a group stays open for more batches.
+// The sender waits meanwhile.
 const GatherFor = 100 * time.Millisecond
 
-// Group is what the groups of all components have in them.
+// Group is the part that the groups of all components have in common.
 type Group struct {
 	deadline time.Time
 	done     chan struct{}
@@ -21,58 +21,58 @@ type Group struct {
 
 func (gr *Group) base() *Group { return gr }
 
-// Wait returns when the group is written, or why it is not. It does not take the
-// caller's ctx: the outcome is known within the deadline, and a batch that is
-// reported as refused must not arrive.
+// Wait returns when the group is written, with the error if it could not be. It
+// does not take the caller's ctx: the outcome is known within the deadline, and
+// a batch that is reported as refused must not be delivered.
 func (gr *Group) Wait() error {
 	<-gr.done
 	return gr.err
 }
 
-// Gatherer joins batches into groups. A group is what is written to the journal
-// at once: a batch is in one group, so that it is accepted whole or not at all.
-// The Mutex is held by who uses anything of it but Run.
+// Gatherer joins batches into groups. A group is written to the journal in one
+// call. A batch is in one group only, so it is accepted as a whole or not at
+// all. Hold the Mutex to use anything of it except Run.
 type Gatherer[G interface {
 	comparable
 	base() *Group // it embeds a Group
 }] struct {
 	sync.Mutex
-	Open     G    // what fills; the zero value if nothing does
-	Stopping bool // groups are to be committed at once
+	Open     G    // the group being filled; the zero value if there is none
+	Stopping bool // groups must be committed immediately
 
 	box   *Remote
 	kick  chan struct{} // capacity 1: a group was opened
 	hooks Hooks[G]
 }
 
-// Hooks are what a component does with groups. All but After are called with the
-// Mutex held.
+// Hooks are the functions of a component that handle groups. All except After
+// are called with the Mutex held.
 type Hooks[G any] struct {
 	Close   func(gr G) []journal.Block // returns all its blocks
-	Written func(gr G, err error)      // says whether they are in the journal
-	After   func()                     // is called after each group that Kick told of; may be nil
+	Written func(gr G, err error)      // reports whether they are in the journal
+	After   func()                     // called after each group that Kick announced; may be nil
 }
 
-// Init makes g ready to write to an outbox.
+// Init prepares g for writing to an outbox.
 func (g *Gatherer[G]) Init(b *Remote, h Hooks[G]) {
 	g.box, g.hooks, g.kick = b, h, make(chan struct{}, 1)
 }
 
-// Begin opens a group that is written within some time. Run looks after it once
-// there is a Kick.
+// Begin opens a group that will be written within the given time. Run handles
+// it after Kick.
 func (g *Gatherer[G]) Begin(gr G, within time.Duration) {
 	*gr.base() = Group{deadline: Due(g.box.Clock.Now(), within), done: make(chan struct{})}
 	g.Open = gr
 }
 
-// Due returns when a group that is opened now is written: groups of several shards
-// that were opened within a quarter of the time are written at once. To wake up
-// costs more than to write.
+// Due returns when a group that is opened now is written. Groups of several
+// shards that were opened within a quarter of the time are written together,
+// because waking up costs more than writing.
 func Due(now time.Time, within time.Duration) time.Time {
 	return now.Add(within - time.Duration(now.UnixNano()%max(int64(within)/4, 1)))
 }
 
-// Kick tells Run that a group was opened.
+// Kick notifies Run that a group was opened.
 func (g *Gatherer[G]) Kick() {
 	select {
 	case g.kick <- struct{}{}:
@@ -80,8 +80,8 @@ func (g *Gatherer[G]) Kick() {
 	}
 }
 
-// Commit writes the open group to the journal, if there is one. The Mutex being
-// held, blocks of a shard are written in the order of their rows.
+// Commit writes the open group, if there is one, to the journal. Because the
+// Mutex is held, the blocks of a shard are written in the order of their rows.
 func (g *Gatherer[G]) Commit() {
 	var none G
 	gr := g.Open
@@ -90,14 +90,15 @@ func (g *Gatherer[G]) Commit() {
 	}
 	g.Open = none
 	base := gr.base()
-	base.err = g.box.kind.Stopping // for who waits, should Append panic
+	base.err = g.box.kind.Stopping // for waiting callers, in case Append panics
 	defer close(base.done)
 	base.err = g.box.Journal.Append(g.hooks.Close(gr)...)
 	g.hooks.Written(gr, base.err)
 }
 
-// Run commits groups at their deadline until ctx ends or it panics, then what is
-// open, and from then on every batch at once.
+// Run commits groups at their deadline until ctx ends or it panics. Then it
+// commits the open group, and from then on every batch is committed
+// immediately.
 func (g *Gatherer[G]) Run(ctx context.Context) {
 	defer g.stop()
 	timer := g.box.Clock.NewTimer(time.Hour)
@@ -128,7 +129,7 @@ func (g *Gatherer[G]) Run(ctx context.Context) {
 	}
 }
 
-// expire commits a group unless that was done.
+// expire commits a group unless it was already committed.
 func (g *Gatherer[G]) expire(gr G) {
 	g.Lock()
 	defer g.Unlock()
@@ -137,7 +138,7 @@ func (g *Gatherer[G]) expire(gr G) {
 	}
 }
 
-// stop commits what is open: nobody would after Run.
+// stop commits the open group, because nothing else would after Run.
 func (g *Gatherer[G]) stop() {
 	g.Lock()
 	defer g.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// TestDue: what several shards begin to gather at about the same time is written
-// at the same time, and never later than the deadline.
+// TestDue: groups that several shards open at about the same time are written
+// at the same time, and never after the deadline.
 func TestDue(t *testing.T) {
 	ms := func(n int64) time.Time { return time.UnixMilli(1735689600000 + n) }
 	f := func(deadline time.Duration, opened, want int64) {
@@ -29,7 +29,8 @@ func TestDue(t *testing.T) {
 	f(0, 1, 1)
 }
 
-// TestGathererPanics: who waits is told, and nobody waits for it any more.
+// TestGathererPanics: waiting callers get an error, and later callers do not
+// wait.
 func TestGathererPanics(t *testing.T) {
 	type group struct{ outbox.Group }
 	var g outbox.Gatherer[*group]

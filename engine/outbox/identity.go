@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Ref is what the block of an endpoint says that tells it from others.
+// Ref contains the arguments that identify an endpoint in its block.
 type Ref struct{ Name, URL string }
 
 // Key identifies it in its component.
@@ -23,11 +23,12 @@ func (r Ref) Key() string {
 	return "url " + r.URL
 }
 
-// ShownURL is a URL without what may be secret in it, its path included.
+// ShownURL returns a URL without the parts that may be secret, including parts
+// of its path.
 func ShownURL(text string) string { return component.HideURLs(journal.PublicURL(text)) }
 
-// Label is its name for people and metrics, without secrets. It is another one
-// for each: URLs that differ only in what is not shown differ in a hash.
+// Label returns a name for people and metrics, without secrets. It is different
+// for each endpoint: if URLs differ only in hidden parts, it contains a hash.
 func (r Ref) Label() string {
 	if r.Name != "" {
 		return r.Name
@@ -40,7 +41,7 @@ func (r Ref) Label() string {
 	return public
 }
 
-// Twice returns what is wrong with endpoints of which several are the same.
+// Twice returns an error for each endpoint that occurs more than once.
 func Twice(all []Ref) (errs []error) {
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -55,8 +56,9 @@ func Twice(all []Ref) (errs []error) {
 	return errs
 }
 
-// Tenant is what may say to the receiver whose the rows are, besides the URL:
-// headers, who signs in as whom, and more. Passwords do not, and change.
+// Tenant returns everything except the URL by which the receiver may identify
+// the owner of the rows: headers, the user name, and the values in more. It
+// does not contain passwords, because they change.
 func (r Ref) Tenant(headers map[string]string, c *httpclient.Arguments, more map[string]any) string {
 	who := map[string]any{
 		"headers": headers, "http_headers": c.HTTPHeaders, "bearer_token": c.BearerToken + component.Secret(c.BearerTokenFile),
@@ -74,7 +76,7 @@ func (r Ref) Tenant(headers map[string]string, c *httpclient.Arguments, more map
 	maps.Copy(who, more)
 	text, err := json.Marshal(who)
 	if err != nil {
-		panic(err) // they are strings
+		panic(err) // all values are strings
 	}
 	return string(text)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// The label of an endpoint, which metrics show to everyone who can connect, has no
-// secret in it, and differs for each.
+// Metrics show the label of an endpoint to everyone who can connect. It
+// contains no secret, and is different for each endpoint.
 func TestLabel(t *testing.T) {
 	f := func(url, want string) {
 		t.Helper()
@@ -16,7 +16,7 @@ func TestLabel(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", url, got, want)
 		}
 	}
-	// The paths to which samples and lines are written stay as they are.
+	// The usual paths for samples and lines are not hidden.
 	for _, url := range []string{"http://h:9090/api/v1/write", "https://h/api/prom/push", "http://h:3100/loki/api/v1/push", "http://h/insert/0/prometheus/api/v1/write", "http://h", "http://h/"} {
 		f(url, url)
 	}

@@ -18,8 +18,9 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type Metrics struct{ sent, retried, dropped, bytes, seconds, pending *prometheus.Desc }
 
 // NewMetrics returns the metrics of endpoints. Their names begin with weir_ and
-// name, and they count rows, such as "lines". note is added to the help of the
-// counter of dropped rows. They have the label endpoint.
+// name. rows is the name of the counted rows, such as "lines". note is appended
+// to the help of the counter of dropped rows. The metrics have the label
+// endpoint.
 func NewMetrics(name, rows, note string) *Metrics {
 	m := newMetrics("weir_"+name+"_", rows, strings.ToUpper(rows[:1])+rows[1:], note, "endpoint")
 	m.bytes = desc("weir_"+name+"_sent_bytes_total", "Bytes of request bodies that the endpoint accepted.")
@@ -39,7 +40,7 @@ func newMetrics(prefix, rows, title, note string, labels ...string) *Metrics {
 	}
 }
 
-// Describe sends the descriptions of what an outbox collects.
+// Describe sends the descriptions of an outbox's metrics.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.sent, m.retried, m.dropped, m.bytes, m.seconds, m.pending, descBytes, descAge, descBlocks, descDropped, descSkipped} {
 		if d != nil {
@@ -48,7 +49,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// collect sends the figures. endpoint is the label of those of the journal.
+// collect sends the metrics. endpoint is the label of the journal's metrics.
 func (b *Outbox) collect(ch chan<- prometheus.Metric, m *Metrics, endpoint string, labels ...string) {
 	st := b.Stats()
 	counter := func(d *prometheus.Desc, v int64, more ...string) {
@@ -75,7 +76,7 @@ var (
 	descSkipped = desc("weir_journal_skipped_bytes_total", "Bytes in the journal that were no blocks: damage and unfinished writes.")
 )
 
-// collectJournal sends the figures of a journal.
+// collectJournal sends the metrics of a journal.
 func collectJournal(ch chan<- prometheus.Metric, endpoint string, st journal.Stats, now time.Time) {
 	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, append([]string{endpoint}, labels...)...)

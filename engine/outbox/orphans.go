@@ -10,11 +10,11 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Root returns where the journals of a storage directory are.
+// Root returns the directory of the journals in a storage directory.
 func Root(storage string) string { return filepath.Join(storage, "journal") }
 
-// Orphans looks after the journals of a storage directory that nobody claims.
-// Not safe for concurrent use; several may look after one directory.
+// Orphans manages the journals of a storage directory that no node claims. It
+// is not safe for concurrent use, but there may be several for one directory.
 type Orphans struct {
 	Storage string
 	Clock   clock.Clock
@@ -31,8 +31,8 @@ func (o *Orphans) Run(ctx context.Context) {
 	}
 }
 
-// tend removes those that passed their age limit, and logs the others, once
-// each: what is in them is sent when their endpoint is configured again.
+// tend removes journals that exceeded their age limit, and logs the remaining
+// ones once each. Their data is sent when their endpoint is configured again.
 func (o *Orphans) tend() {
 	root := Root(o.Storage)
 	removed, err := journal.RemoveExpired(root, o.Clock.Now())

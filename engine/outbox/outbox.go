@@ -12,23 +12,23 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Grace is how long sending may go on when weir stops, at most. What is left is in
-// the journal for the next start.
+// Grace is the maximum time for sending when weir stops. Data that remains in
+// the journal is sent after the next start.
 const Grace = 3 * time.Second
 
 // UnhealthyAfter is how long an outbox may fail to deliver before its node becomes
 // unhealthy.
 const UnhealthyAfter = 10 * time.Second
 
-// Outbox is a journal in use, and the account of what became of the records that
-// were accepted: the part that a Remote and a Queue share. Its methods are safe
-// for concurrent use.
+// Outbox is a journal in use with the account of its accepted records. It is
+// the common part of Remote and Queue. Its methods are safe for concurrent use.
 type Outbox struct {
 	Account
 	Log   *slog.Logger
 	Clock clock.Clock
-	// Journal is nil while the journal is not open. It changes with calls and mu
-	// held; calls that Enter let in, and senders, need neither to read it.
+	// Journal is nil while the journal is not open. It changes only while calls
+	// and mu are held. Calls between Enter and Leave, and senders, may read it
+	// without these locks.
 	Journal *journal.Journal
 
 	o        options
@@ -36,41 +36,40 @@ type Outbox struct {
 
 	// calls is held by every call that writes to the journal.
 	calls   sync.RWMutex
-	refuses bool // no call may write to the journal any more
+	refuses bool // calls may no longer write to the journal
 
 	mu      sync.Mutex
 	config  config
 	opened  chan struct{} // closed while the journal is open
 	openErr error
 
-	configuring sync.Mutex // held to give the journal the newest config
+	configuring sync.Mutex // held while the newest config is applied to the journal
 }
 
-// options are what an outbox needs for all its life.
+// options do not change during the life of an outbox.
 type options struct {
-	root     string // of the journals
-	rows     string // what it calls its records: "samples"
-	stopping error  // what calls get that wait when it stops
-	changed  func() // is called when Err may have changed
-	// shards is the number of shards that a journal must have, 0 if each number
-	// will do.
+	root     string // directory of the journals
+	rows     string // the name of its records: "samples"
+	stopping error  // the error of waiting calls when it stops
+	changed  func() // called when Err may have changed
+	// shards is the number of shards that a journal must have. 0 means any number.
 	shards int
 }
 
-// config is what the journal is for, and its limits.
+// config contains the owner and the limits of the journal.
 type config struct {
 	owner  journal.Owner
 	limits journal.Limits
 }
 
-// init makes b ready for use. signalOf returns the signal of a kind of block.
+// init initialises b. signalOf returns the signal of a kind of block.
 func (b *Outbox) init(o options, log *slog.Logger, c clock.Clock, reasons []string, signalOf func(kind uint8) batch.Signals) {
 	b.o, b.Log, b.Clock, b.opened = o, log, c, make(chan struct{})
 	b.Account.reasons, b.Account.signalOf = reasons, signalOf
 }
 
-// Enter begins a call that writes to the journal. False means that the journal is
-// not open, or that the outbox stops. Leave ends the call.
+// Enter begins a call that writes to the journal. It returns false if the
+// journal is not open or the outbox is stopping. Leave ends the call.
 func (b *Outbox) Enter() bool {
 	b.calls.RLock()
 	if b.Journal == nil || b.refuses {
@@ -80,18 +79,18 @@ func (b *Outbox) Enter() bool {
 	return true
 }
 
-// Leave ends a call that Enter let in.
+// Leave ends a call after Enter returned true.
 func (b *Outbox) Leave() { b.calls.RUnlock() }
 
-// refuse lets no call in any more, and returns when the last one has left.
+// refuse makes Enter return false, and returns when the last call has left.
 func (b *Outbox) refuse() {
 	b.calls.Lock()
 	defer b.calls.Unlock()
 	b.refuses = true
 }
 
-// Room waits until the journal is open and below its limit of size. It returns an
-// error when ctx ends or stopped is closed.
+// Room waits until the journal is open and below its size limit. It returns an
+// error if ctx ends or stopped is closed.
 func (b *Outbox) Room(ctx context.Context, stopped <-chan struct{}) error {
 	j, opened := b.current()
 	if j == nil {
@@ -118,17 +117,18 @@ func (b *Outbox) Room(ctx context.Context, stopped <-chan struct{}) error {
 	return j.Room(ctx)
 }
 
-// current returns the journal, nil while it is not open, and a channel that is
-// closed once it is.
+// current returns the journal, or nil while it is not open, and a channel that
+// is closed when it opens.
 func (b *Outbox) current() (*journal.Journal, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.Journal, b.opened
 }
 
-// open opens the journal, with back-off until ctx ends; it reports whether the
-// journal is open. shards is the number of shards of a new journal. ready, which may
-// be nil, is called when Journal is set, before any call is let in.
+// open opens the journal, with back-off, until ctx ends. It reports whether the
+// journal is open. shards returns the number of shards for a new journal.
+// ready, which may be nil, is called after Journal is set and before Enter
+// returns true.
 func (b *Outbox) open(ctx context.Context, shards func() int, ready func()) bool {
 	for backoff := time.Second; ; backoff = min(2*backoff, 30*time.Second) {
 		err := b.tryOpen(ctx, shards(), ready)
@@ -183,7 +183,7 @@ func (b *Outbox) tryOpen(ctx context.Context, shards int, ready func()) error {
 	b.openErr = nil
 	close(b.opened)
 	b.mu.Unlock()
-	if now != c { // it changed meanwhile
+	if now != c { // it changed in the meantime
 		b.applyConfig()
 	}
 	if failed {
@@ -193,7 +193,7 @@ func (b *Outbox) tryOpen(ctx context.Context, shards int, ready func()) error {
 	return nil
 }
 
-// configure changes what the journal is for, and its limits.
+// configure changes the owner and the limits of the journal.
 func (b *Outbox) configure(c config) {
 	b.mu.Lock()
 	same := b.config == c
@@ -204,7 +204,7 @@ func (b *Outbox) configure(c config) {
 	}
 }
 
-// applyConfig gives the journal, if it is open, the newest config.
+// applyConfig applies the newest config to the journal if it is open.
 func (b *Outbox) applyConfig() {
 	b.configuring.Lock()
 	defer b.configuring.Unlock()
@@ -219,8 +219,8 @@ func (b *Outbox) applyConfig() {
 	}
 }
 
-// close closes the journal, if it is open. No sender may use it any more. The
-// account goes on. calls is held.
+// close closes the journal if it is open. Senders must no longer use it. The
+// account is kept. calls is held.
 func (b *Outbox) close() {
 	j := b.Journal
 	if j == nil {
@@ -235,7 +235,7 @@ func (b *Outbox) close() {
 	b.Journal, b.opened = nil, make(chan struct{})
 }
 
-// Err returns why the journal cannot be opened or written, nil if it can.
+// Err returns why the journal cannot be opened or written, or nil if it can.
 func (b *Outbox) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,7 +248,7 @@ func (b *Outbox) Err() error {
 	return b.Journal.Unwritten()
 }
 
-// Dir returns the directory of the journal, "" while it is not open.
+// Dir returns the directory of the journal, or "" while it is not open.
 func (b *Outbox) Dir() string {
 	if j, _ := b.current(); j != nil {
 		return j.Dir()
@@ -256,9 +256,9 @@ func (b *Outbox) Dir() string {
 	return ""
 }
 
-// Stats returns the figures now. The maps are the caller's.
+// Stats returns the current statistics. The caller owns the maps.
 func (b *Outbox) Stats() Stats {
-	b.mu.Lock() // not to count a journal twice that closes
+	b.mu.Lock() // so that a journal that is being closed is not counted twice
 	defer b.mu.Unlock()
 	var st journal.Stats
 	if b.Journal != nil {
@@ -267,7 +267,7 @@ func (b *Outbox) Stats() Stats {
 	return b.Account.stats(st)
 }
 
-// OldestAge returns how long the oldest record has waited, for people.
+// OldestAge returns how long the oldest record has waited, as text.
 func (b *Outbox) OldestAge(st Stats) string {
 	if st.Journal.Oldest.IsZero() {
 		return "0s"

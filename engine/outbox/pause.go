@@ -8,10 +8,11 @@ import (
 
 const maxRetryAfter = 10 * time.Minute
 
-// RetryAfter returns what the header Retry-After of an answer asks for, seconds
-// or a date; 0 when there is none that lies ahead, and ten minutes when it is
-// more: beyond that a mistake there would look like a stop here. The time is the answer's own
-// if it says, since ours may be an hour off.
+// RetryAfter returns the duration that the header Retry-After of a response
+// asks for, as seconds or a date. It returns 0 if there is no such header or
+// the date has passed, and at most ten minutes, because an error in a longer
+// duration would look as if sending had stopped. If the response has a date, it
+// is used as the current time, because the local clock may be wrong by an hour.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
 func RetryAfter(h http.Header, now time.Time) time.Duration {

@@ -12,25 +12,25 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// answerWithin is how long the body of an answer may take once its head is
-// there, which says all but a message. A server that never ends it would hold a
-// shard until the request's timeout.
+// answerWithin is the maximum time for the body of a response after its header,
+// which contains everything but a message. A server that never ends the body
+// would block a shard until the request's timeout.
 const answerWithin = time.Second
 
-// stoodStill is how long after its timeout a request may end before the time
-// was weir's own, which stood still, or its machine, and not the endpoint's.
+// stoodStill is the time after its timeout from which on a late request is
+// attributed to a pause of weir or its machine, and not to the endpoint.
 const stoodStill = time.Second
 
-// Answer is an endpoint's to a request, or its lack.
+// Answer is the response of an endpoint, or describes why there is none.
 type Answer struct {
 	*http.Response        // its body is read and closed
-	Message        string // the body, of which no more than 64 KiB are read
+	Message        string // at most 64 KiB of the body
 	Began          time.Time
-	StoodStill     bool // there is none, and it was not the endpoint that had no time
+	StoodStill     bool // there is no response, because weir or its machine was paused
 }
 
-// Post makes one request of s, with a header that it may keep. It observes how
-// long those took that had no answer; the others are the caller's to observe.
+// Post sends one request of s. It may keep header. It observes the duration of
+// requests without a response; the caller observes the others.
 func (b *Remote) Post(ctx context.Context, s *RemoteSettings, header http.Header, body []byte) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -44,7 +44,7 @@ func (b *Remote) Post(ctx context.Context, s *RemoteSettings, header http.Header
 	resp, err := s.Client.Do(req)
 	if err != nil {
 		took, outcome := time.Since(began), "error"
-		late := ctx.Err() == context.DeadlineExceeded // not by weir's stop
+		late := ctx.Err() == context.DeadlineExceeded // not because weir stops
 		if late {
 			outcome = "timeout"
 		}
@@ -56,6 +56,6 @@ func (b *Remote) Post(ctx context.Context, s *RemoteSettings, header http.Header
 	}
 	defer resp.Body.Close()
 	defer time.AfterFunc(answerWithin, cancel).Stop()
-	message, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // more, and the connection is not used again
+	message, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // if there is more, the connection is not reused
 	return Answer{Response: resp, Message: string(message), Began: began}, nil
 }

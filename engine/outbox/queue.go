@@ -16,10 +16,11 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// MaxInFlight is the most offers of one signal that can be under way at once.
+// MaxInFlight is the maximum number of offers of one signal in flight.
 const MaxInFlight = 8
 
-// journalShards are those of every journal: metrics, then logs.
+// journalShards is the number of shards of every journal: first metrics, then
+// logs.
 const journalShards = 2 * MaxInFlight
 
 func firstShard(s batch.Signals) int {
@@ -29,64 +30,64 @@ func firstShard(s batch.Signals) int {
 	return 0
 }
 
-// QueueSettings are what an instance of a sink wants of its queue.
+// QueueSettings are the settings of a sink instance for its queue.
 type QueueSettings struct {
 	Owner  journal.Owner
 	Limits journal.Limits
-	// An offer has at most so many records, and about so many bytes of them, but
-	// one record at least.
+	// An offer has at most MaxRecords records and about MaxBytes bytes, but at
+	// least one record.
 	MaxRecords int
 	MaxBytes   int
-	// MaxWait is how long records wait for more of them.
+	// MaxWait is how long records wait for more records.
 	MaxWait time.Duration
-	// InFlight is how many offers of one signal are under way at once, 1 to
-	// MaxInFlight.
+	// InFlight is the number of offers of one signal in flight, 1 to MaxInFlight.
 	InFlight int
 	Split    Split
 }
 
-// spread says which shard records go to: more than one kind of it must not be in
-// a journal without a barrier between them.
+// spread identifies how records are assigned to shards. A journal must not
+// contain records of different assignments without a barrier between them.
 func (s *QueueSettings) spread() string {
 	return fmt.Sprintf("%d %v %s", s.InFlight, s.Split.Series, strings.Join(s.Split.By, "\x00"))
 }
 
-// QueueOptions are what a queue needs for all its life.
+// QueueOptions do not change during the life of a queue.
 type QueueOptions struct {
-	Root   string // of the journals
+	Root   string // directory of the journals
 	Clock  clock.Clock
 	Logger *slog.Logger
-	// Reasons are why deliveries lose records, in addition to the journal's reasons
-	// and those of the queue. Records of an Outcome that are lost for another reason
-	// are kept elsewhere, and are not counted as lost.
+	// Reasons are the reasons why deliveries lose records, in addition to those of
+	// the journal and of the queue. Records of an Outcome with another reason are
+	// stored elsewhere and are not counted as lost.
 	Reasons []string
-	// Metrics are those that Collect sends.
+	// Metrics are the metrics that Collect sends.
 	Metrics *Metrics
 	// Changed is called when Err may have changed.
 	Changed func()
 }
 
 // Queue is the outbox of a scripted sink. It belongs to a node. Accept and the
-// figures are safe for concurrent use. Make it with NewQueue.
+// statistics are safe for concurrent use. Create it with NewQueue.
 type Queue struct {
 	Outbox
 	metrics *Metrics
 	handles *batch.Interner
-	shards  [journalShards]*shard // belong to the session that has sending
+	shards  [journalShards]*shard // belong to the session that holds sending
 
-	keeping chan struct{} // capacity 1: the session that has it keeps the journal open
-	sending chan struct{} // capacity 1: the session that has it sends
+	keeping chan struct{} // capacity 1: the session that holds it keeps the journal open
+	sending chan struct{} // capacity 1: the session that holds it sends
 
 	// calls guards:
-	began    int            // sessions
-	newest   uint64         // number of one that began
+	began    int            // number of sessions
+	newest   uint64         // highest session number so far
 	settings *QueueSettings // of the newest session
 }
 
-// handleTTL is how long the handle of a series is kept that does not come again.
+// handleTTL is how long the handle of an unused series is kept.
 const handleTTL = 10 * time.Minute
 
-// reasonUnreadable is of blocks with damage that the journal did not find.
+// reasonUnreadable is the reason for blocks with damage that the journal did
+// not detect.
 const reasonUnreadable = "unreadable"
 
 // NewQueue returns a queue. It does nothing until a session begins.
@@ -98,7 +99,7 @@ func NewQueue(o QueueOptions) *Queue {
 	return q
 }
 
-// reset forgets what is under way.
+// reset discards all offers in flight.
 func (q *Queue) reset() {
 	q.handles.Clear()
 	for i := range q.shards {
@@ -106,11 +107,12 @@ func (q *Queue) reset() {
 	}
 }
 
-// ErrStopped is what Accept returns when the sink has stopped.
+// ErrStopped is the error of Accept after the sink has stopped.
 var ErrStopped = errors.New("the sink has stopped")
 
-// Accept returns when b is in the journal. An error means that nothing of it is.
-// It waits while the journal is not open or is full, until stopped is closed.
+// Accept returns nil when b is in the journal. If it returns an error, no part
+// of b is in the journal. It waits while the journal is not open or is full,
+// until stopped is closed.
 func (q *Queue) Accept(ctx context.Context, stopped <-chan struct{}, b Batch) error {
 	for {
 		accepted, err := q.append(b)
@@ -123,7 +125,7 @@ func (q *Queue) Accept(ctx context.Context, stopped <-chan struct{}, b Batch) er
 	}
 }
 
-// append writes b to the journal if that is open and has room.
+// append writes b to the journal if it is open and has room.
 func (q *Queue) append(b Batch) (accepted bool, err error) {
 	if !q.Enter() {
 		return false, nil
@@ -137,14 +139,15 @@ func (q *Queue) append(b Batch) (accepted bool, err error) {
 	return true, q.Journal.Append(q.pack(w, b)...)
 }
 
-// Session is one instance's use of the queue.
+// Session is the use of the queue by one instance.
 type Session struct {
 	q *Queue
 	s *QueueSettings
 }
 
-// Begin begins a session. number is ascending with the instances of a node:
-// the settings of the highest are those in effect, whichever began last.
+// Begin begins a session. number increases with each instance of a node. The
+// settings of the session with the highest number apply, in whatever order the
+// sessions begin.
 func (q *Queue) Begin(number uint64, s QueueSettings) *Session {
 	q.calls.Lock()
 	defer q.calls.Unlock()
@@ -159,8 +162,8 @@ func (q *Queue) Begin(number uint64, s QueueSettings) *Session {
 	return &Session{q: q, s: &s}
 }
 
-// End ends a session, whose other methods have returned. The journal is closed
-// when it was the last.
+// End ends a session. Its other methods must have returned. If it was the last
+// session, the journal is closed.
 func (s *Session) End() {
 	q := s.q
 	q.calls.Lock()
@@ -171,8 +174,8 @@ func (s *Session) End() {
 	}
 }
 
-// Keep opens the journal and looks after it until ctx ends. While another session
-// does so, it waits.
+// Keep opens the journal and maintains it until ctx ends. It waits while
+// another session does this.
 func (s *Session) Keep(ctx context.Context) {
 	q := s.q
 	select {
@@ -182,12 +185,12 @@ func (s *Session) Keep(ctx context.Context) {
 		return
 	}
 	if q.open(ctx, func() int { return journalShards }, nil) {
-		_ = q.Journal.Run(ctx) // it has no error
+		_ = q.Journal.Run(ctx) // it returns no error
 	}
 }
 
-// Collect sends the metrics of the queue and of its journal. endpoint is the label
-// of those of the journal.
+// Collect sends the metrics of the queue and of its journal. endpoint is the
+// label of the journal's metrics.
 func (q *Queue) Collect(ch chan<- prometheus.Metric, endpoint string) {
 	q.collect(ch, q.metrics, endpoint)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Batch is records of one signal: one of the two is set.
+// Batch contains records of one signal: exactly one field is set.
 type Batch struct {
 	Metrics *batch.Metrics
 	Logs    *batch.Logs
@@ -36,7 +36,7 @@ func (b Batch) Len() int {
 	return b.Logs.Len()
 }
 
-// withRows returns the batch with only those rows.
+// withRows returns the batch with only the given rows.
 func (b Batch) withRows(r batch.Rows) Batch {
 	if b.Logs != nil {
 		return Batch{Logs: b.Logs.Only(&r)}
@@ -44,7 +44,7 @@ func (b Batch) withRows(r batch.Rows) Batch {
 	return Batch{Metrics: b.Metrics.Only(&r)}
 }
 
-// join returns batches of one signal as one.
+// join concatenates batches of one signal.
 func join(bs []Batch) Batch {
 	if bs[0].Logs != nil {
 		logs := make([]*batch.Logs, len(bs))
@@ -75,7 +75,8 @@ func (b Batch) series() []*batch.Series {
 	return b.Metrics.Series
 }
 
-// times returns the column of timestamps, Unix ms of samples, ns of lines.
+// times returns the column of timestamps, in Unix ms for samples and ns for
+// lines.
 func (b Batch) times() []int64 {
 	if b.Logs != nil {
 		return b.Logs.T
@@ -83,7 +84,7 @@ func (b Batch) times() []int64 {
 	return b.Metrics.T
 }
 
-// sizes returns about how many bytes a row takes.
+// sizes returns a function that returns the approximate size of a row in bytes.
 func (b Batch) sizes() func(row int) int {
 	if l := b.Logs; l != nil {
 		return func(row int) int {
@@ -107,8 +108,9 @@ func (b Batch) sizes() func(row int) int {
 	}
 }
 
-// Kinds of blocks: how a payload is encoded. No other component's have these
-// numbers, for who looks into a journal without knowing whose it is.
+// Kinds of blocks, which identify the encoding of a payload. The numbers are
+// unique among all components, for tools that read a journal without knowing
+// its owner.
 const (
 	kindMetrics = 32 // batch.AppendBinary, compressed with snappy
 	kindLogs    = 33 // batch.AppendLogsBinary, compressed with snappy
@@ -133,7 +135,7 @@ type SignalStats struct {
 	handles         *batch.Interner
 }
 
-// Has reports whether a block is of this package.
+// Has reports whether a block has a kind of this package.
 func (*BlockStats) Has(b journal.Block) bool { return b.Kind == kindMetrics || b.Kind == kindLogs }
 
 // Add counts a block. An error means that the block is damaged.
@@ -154,7 +156,7 @@ func (s *BlockStats) Add(b journal.Block) error {
 	return nil
 }
 
-// Series returns how many different series or streams there are.
+// Series returns the number of different series or streams.
 func (s *SignalStats) Series() int {
 	if s.handles == nil {
 		return 0
@@ -162,11 +164,11 @@ func (s *SignalStats) Series() int {
 	return s.handles.Len()
 }
 
-// maxBlock is about how many bytes a block has before it is compressed: a batch
-// of more is several.
+// maxBlock is the approximate maximum size of a block before compression. A
+// larger batch is split into several blocks.
 const maxBlock = 8 << 20
 
-// buffers are what packing needs between two batches.
+// buffers are reused between calls of pack.
 type buffers struct {
 	raw    []byte
 	packed [][]byte
@@ -183,7 +185,8 @@ func (w *buffers) free() {
 	pool.Put(w)
 }
 
-// pack appends the blocks of a batch, each for one shard and within the bounds.
+// pack returns the blocks of a batch. Each belongs to one shard and is within
+// the limits.
 func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 	s := q.settings
 	for shard, rows := range s.Split.shards(b, s.InFlight) {
@@ -208,7 +211,7 @@ func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 	return blocks
 }
 
-// block makes the block of some rows, with the i-th buffer.
+// block encodes some rows as a block, in the i-th buffer.
 func (w *buffers) block(shard int, b Batch, from, to, i int) journal.Block {
 	b = b.withRows(batch.RowsBetween(from, to))
 	out := journal.Block{Shard: shard, Samples: b.Len(), First: slices.Min(b.times())}
@@ -226,11 +229,11 @@ func (w *buffers) block(shard int, b Batch, from, to, i int) journal.Block {
 	return out
 }
 
-// maxExpand is how much more bytes than it has a payload can become: snappy
-// makes 64 bytes of three at best.
+// maxExpand is the maximum ratio of the decompressed to the compressed size of
+// a payload: snappy encodes at best 64 bytes in three.
 const maxExpand = 22
 
-// unpack reads a block. size is about how many bytes its records take.
+// unpack decodes a block. size is the approximate size of its records in bytes.
 func unpack(b journal.Block, source uint64, handles *batch.Interner, now time.Time) (out Batch, size int, err error) {
 	size, err = snappy.DecodedLen(b.Payload)
 	if err == nil && size > maxExpand*len(b.Payload)+100 {
@@ -258,16 +261,19 @@ func unpack(b journal.Block, source uint64, handles *batch.Interner, now time.Ti
 	return out, size, err
 }
 
-// Split says which records have to stay in their order, and so go to one shard.
+// Split specifies which records must stay in order and therefore use the same
+// shard.
 type Split struct {
-	// Series: those of one series; others go to other shards.
+	// Series keeps the records of each series in order.
 	Series bool
-	// By: those with the same values of these labels; __name__ is the metric
-	// name. Neither: those of one Source.
+	// By keeps records with the same values of these labels in order; __name__ is
+	// the metric name. If neither is set, the records of each Source stay in
+	// order.
 	By []string
 }
 
-// shards yields the rows of each of n shards; no rows are all of them.
+// shards yields the rows for each of n shards. An empty rows stands for all
+// rows.
 func (s Split) shards(b Batch, n int) func(yield func(shard int, rows batch.Rows) bool) {
 	return func(yield func(int, batch.Rows) bool) {
 		if !s.Series && len(s.By) == 0 {
@@ -275,9 +281,9 @@ func (s Split) shards(b Batch, n int) func(yield func(shard int, rows batch.Rows
 			return
 		}
 		rows := make([]batch.Rows, n)
-		// The journal keeps the shard, and after a restart a series must not go to
-		// another one: so the hash has no seed of the process. Who chooses labels
-		// can fill one shard with them; nothing is looked up by it.
+		// The journal stores the shard, and a series must use the same shard after a
+		// restart, so the hash has no random seed. A sender who chooses labels can
+		// put many series into one shard, but the hash is not used for look-ups.
 		var h xxhash.Digest
 		var wire []byte
 		for i, series := range b.series() {

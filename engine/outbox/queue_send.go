@@ -10,23 +10,26 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Deliver delivers an offer. shard is below 2 × MaxInFlight; calls of one shard do
-// not overlap. ctx ends when there is no time left: the offer stays in the
-// journal then, unless the outcome says that it is done.
+// Deliver delivers an offer. shard is below 2 × MaxInFlight. Calls for one
+// shard do not overlap. When ctx ends, no time is left, and the offer stays in
+// the journal unless the outcome reports it as done.
 type Deliver func(ctx context.Context, shard int, o *Offer) Outcome
 
-// Outcome is what became of an offer: what is neither lost nor left was delivered.
+// Outcome is the result of delivering an offer. Records that are neither in
+// Lost nor in Left were delivered.
 type Outcome struct {
-	// Lost is how many records are lost for good, by reason: see QueueOptions.Reasons.
+	// Lost is the number of permanently lost records by reason; see
+	// QueueOptions.Reasons.
 	Lost map[string]int
-	// Left are the rows that are offered again, ascending, after back-off or After.
+	// Left contains the rows that must be offered again after After or the
+	// back-off, ascending.
 	Left  []int
-	After time.Duration // 0: after back-off
-	// Again is how many records were sent again in parts of the offer.
+	After time.Duration // 0 means the back-off
+	// Again is the number of records that were sent again in parts of the offer.
 	Again int
 }
 
-// Retry is the outcome of an offer of which nothing was delivered or lost.
+// Retry returns the outcome of an offer of which nothing was delivered or lost.
 func Retry(o *Offer, after time.Duration) Outcome {
 	left := make([]int, o.Len())
 	for i := range left {
@@ -35,23 +38,24 @@ func Retry(o *Offer, after time.Duration) Outcome {
 	return Outcome{Left: left, After: after}
 }
 
-// Lose is the outcome of an offer that is lost.
+// Lose returns the outcome of an offer whose records are all lost.
 func Lose(o *Offer, reason string) Outcome {
 	return Outcome{Lost: map[string]int{reason: o.Len()}}
 }
 
-// Stop says how a session ends.
+// Stop specifies how a session ends.
 type Stop struct {
-	// Replaced: another session goes on, so nothing more is offered.
+	// Replaced means that another session continues, so no further offers are
+	// made.
 	Replaced bool
-	// Grace is how long what is under way may take.
+	// Grace is the maximum time for offers in flight.
 	Grace time.Duration
 }
 
-// Send offers what is in the journal until ctx ends, and then, if stop says that
-// nobody goes on with it, as long as there is any and it is delivered. While
-// another session sends, it waits. The error is a *flow.PanicError of deliver's,
-// or of the queue's.
+// Send offers the records in the journal until ctx ends. Then, if no other
+// session continues (see stop), it goes on as long as there are records and
+// they are delivered. It waits while another session sends. The error is a
+// *flow.PanicError of deliver or of the queue.
 func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) error {
 	q := s.q
 	select {
@@ -71,7 +75,7 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 	var failed atomic.Pointer[flow.PanicError]
 	ends := func() Stop {
 		if failed.Load() != nil {
-			return Stop{Replaced: true} // by the component that is built in its place
+			return Stop{Replaced: true} // by the component that replaces this one
 		}
 		return stop()
 	}
@@ -89,7 +93,7 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 	return nil
 }
 
-// send offers what is in the shard.
+// send offers the records in the shard.
 func (l *shard) send(ctx, posting context.Context, s *QueueSettings, deliver Deliver, stop func() Stop) {
 	if l.reader == nil {
 		l.reader = NewReader(l.q.Journal, l.q.Clock, l.number)
@@ -101,19 +105,19 @@ func (l *shard) send(ctx, posting context.Context, s *QueueSettings, deliver Del
 	}
 }
 
-// deliver returns when the offer is done or gone; false: ctx ended, and it is
-// still there.
+// deliver returns true when the offer is done or was removed. It returns false
+// if ctx ended and the offer still exists.
 func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	q, o := l.q, l.offer
 	for l.pauses.Reset(); ; {
-		back := q.Comeback() // before the attempt, during which it may come back
+		back := q.Comeback() // before the attempt, because deliveries may succeed again during it
 		if o.Attempt++; o.Attempt > 1 {
 			q.Retried.Add(int64(o.Len()))
 		}
 		out := deliver(posting, l.number, o)
 		q.Retried.Add(int64(out.Again))
 		if len(out.Left) == o.Len() && posting.Err() != nil {
-			o.Attempt-- // weir stops; nobody is to blame
+			o.Attempt-- // weir stops; the attempt does not count
 			return false
 		}
 		sent := o.Len() - len(out.Left)
@@ -130,7 +134,7 @@ func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		}
 		if len(out.Left) < o.Len() {
 			q.comeback.succeed()
-			l.pauses.Reset() // it delivers
+			l.pauses.Reset() // the shard delivers again
 		}
 		if len(out.Left) == 0 {
 			l.finish()
@@ -154,8 +158,9 @@ func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	}
 }
 
-// The back-off of an offer, and the bounds of what a sink may ask for: beyond
-// them a mistake would look like a stop, or be a flood.
+// Limits of the back-off and of the pauses that a sink may ask for. A longer
+// pause would look as if sending had stopped, a shorter one would flood the
+// receiver.
 const (
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second

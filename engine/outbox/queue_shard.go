@@ -14,29 +14,30 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Offer is what is to be delivered as one.
+// Offer contains the records of one delivery.
 type Offer struct {
 	Batch
-	// ID is the same at every attempt at the same records of this process, and
-	// nobody else's: other records, another ID. After a crash records may come
-	// again in other company.
+	// ID is unique and is the same for every attempt to deliver the same records
+	// in this process. If the records change, the ID changes. After a crash,
+	// records may be offered again together with different records.
 	ID string
-	// Attempt counts from 1.
+	// Attempt starts at 1.
 	Attempt int
 
-	parts []int // of each block of the shard that it has records of: below which row
+	parts []int // for each block of the shard with records in the offer: the end of its rows
 }
 
-// shard is what is under way of a journal's shard. Who has Queue.sending works
-// with it, one goroutine at a time.
+// shard contains the blocks and the offer in flight of one shard of the
+// journal. Only the session that holds Queue.sending uses it, in one goroutine
+// at a time.
 type shard struct {
 	q      *Queue
 	number int
 	source uint64 // of its batches
 	blocks []block
-	offer  *Offer  // nil: none
+	offer  *Offer  // nil if there is none
 	bounds [2]int  // of the offer: records, bytes
-	reader *Reader // nil until the shard is sent for the first time
+	reader *Reader // nil until the first send
 	pauses backoff.Pauses
 }
 
@@ -44,20 +45,20 @@ type shard struct {
 type block struct {
 	journal.Block // without the payload
 	Batch
-	size int    // about how many bytes its records take
+	size int    // approximate size of its records in bytes
 	sum  uint64 // of the payload
-	from int    // the rows below are done
-	done int    // how many of the rows of the offer are done
+	from int    // the rows below this are done
+	done int    // number of the offer's rows that are done
 }
 
-// next makes the offer of what comes next, unless there is one, and reports
-// whether there is any: there is none when ctx ended and the shard is empty.
+// next creates the next offer unless there is one, and reports whether there is
+// one. There is none if ctx ended and the shard is empty.
 func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 	bounds := [2]int{s.MaxRecords, s.MaxBytes}
 	if l.offer != nil && l.bounds == bounds {
 		return true
 	}
-	// A session has other bounds: what the sink does not take may be too large.
+	// The session has other limits. The offer may be larger than the sink accepts.
 	l.offer, l.bounds = nil, bounds
 	rows, bytes := 0, 0
 	var parts []int
@@ -97,8 +98,8 @@ func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 	return true
 }
 
-// takeBlock takes the shard's next block. For the first it waits until ctx ends, for
-// those behind it while the first is not old enough.
+// takeBlock takes the shard's next block. It waits for the first block until
+// ctx ends, and for further blocks until the first is old enough.
 func (l *shard) takeBlock(ctx context.Context, s *QueueSettings, behind Behind) bool {
 	for {
 		var b journal.Block
@@ -126,7 +127,7 @@ func (l *shard) takeBlock(ctx context.Context, s *QueueSettings, behind Behind) 
 	}
 }
 
-// done says that some more records of the offer are done.
+// done records that more records of the offer are done.
 func (l *shard) done(records int) {
 	for i, to := range l.offer.parts {
 		b := &l.blocks[i]
@@ -137,7 +138,7 @@ func (l *shard) done(records int) {
 	}
 }
 
-// finish ends the records of the offer.
+// finish finishes the records of the offer.
 func (l *shard) finish() {
 	for i, to := range l.offer.parts {
 		l.blocks[i].from, l.blocks[i].done = to, 0
@@ -153,8 +154,8 @@ func (l *shard) finish() {
 	l.blocks = l.blocks[:rest]
 }
 
-// keeps reports whether all of the offer is still to be sent. If not, the offer
-// is gone, and so are the blocks that fell off a bound.
+// keeps reports whether the whole offer must still be sent. If not, it removes
+// the offer and the blocks that exceeded a limit.
 func (l *shard) keeps() bool {
 	kept := l.blocks[:0]
 	for _, b := range l.blocks {
@@ -170,7 +171,8 @@ func (l *shard) keeps() bool {
 	return false
 }
 
-// setRows leaves only some rows in the offer, ascending. It is another one then.
+// setRows keeps only the given rows in the offer, ascending. The offer then
+// gets a new ID.
 func (o *Offer) setRows(left []int) {
 	if len(left) == o.Len() {
 		return
@@ -184,9 +186,9 @@ func (o *Offer) setRows(left []int) {
 	o.ID = hex.EncodeToString(sum[:16])
 }
 
-// Part returns the rows from from on, below to, as an offer of its own. Its ID
-// follows from o's and the rows, so it is the same at every attempt, and after a
-// restart if o's is. All of the rows are o itself.
+// Part returns the rows i with from <= i < to as a separate offer. Its ID is
+// derived from o's ID and the rows, so it is the same for every attempt, and
+// after a restart if o's ID is. If these are all rows, it returns o itself.
 func (o *Offer) Part(from, to int) *Offer {
 	part := *o
 	part.parts = nil
@@ -198,7 +200,7 @@ func (o *Offer) Part(from, to int) *Offer {
 	return &part
 }
 
-// NewID returns an ID for an offer that is of no shard.
+// NewID returns an ID for an offer that does not belong to a shard.
 func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// The shard of a series is in journals on disk: it must be the same in every process
-// and every version, unlike batch.Series.Hash.
+// Journals on disk contain the shard of a series. Unlike batch.Series.Hash, it
+// must be the same in every process and every version.
 func TestShardsOfSeries(t *testing.T) {
 	b := &batch.Metrics{}
 	for _, name := range []string{"up", "down", "left", "right", "strange"} {

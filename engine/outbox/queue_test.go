@@ -23,7 +23,7 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// receiver is what a queue delivers to.
+// receiver is the destination of a queue's deliveries.
 type receiver struct {
 	mu     sync.Mutex
 	answer func(shard int, o *outbox.Offer) outbox.Outcome // nil: delivered
@@ -58,7 +58,7 @@ func (r *receiver) set(answer func(int, *outbox.Offer) outbox.Outcome) {
 	r.answer = answer
 }
 
-// takeOffered returns what was offered since the last call.
+// takeOffered returns the offers since the last call.
 func (r *receiver) takeOffered() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func inLab(t *testing.T, test func(t *testing.T, l *harness)) {
 	})
 }
 
-// open makes a queue as another process does.
+// open creates a queue as a new process does.
 func (l *harness) open() {
 	l.q = outbox.NewQueue(outbox.QueueOptions{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Reasons: []string{"rejected"}, Changed: func() {}})
 }
@@ -97,7 +97,7 @@ func settings() outbox.QueueSettings {
 	return outbox.QueueSettings{Owner: journal.Owner{Endpoint: "sink", Node: "a.b.default"}, MaxRecords: 100, MaxBytes: 1 << 20, InFlight: 4}
 }
 
-// run begins a session; stop ends it, with an error if that is what Send returned.
+// run begins a session. stop ends it, and returns the error of Send.
 func (l *harness) run(s outbox.QueueSettings) (stop func(replaced bool) error) {
 	l.gens++
 	session := l.q.Begin(l.gens, s)
@@ -149,7 +149,7 @@ func equal[T any](t *testing.T, got, want T) {
 	}
 }
 
-// What one instance has under way is the next one's: attempts, names, order.
+// The next instance continues the offers in flight: attempts, IDs, order.
 func TestSessionsHandOn(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
@@ -176,7 +176,7 @@ func TestSessionsHandOn(t *testing.T) {
 	})
 }
 
-// Records that change shards wait for those before them.
+// Records that change shards wait for earlier records.
 func TestAnotherSplitKeepsTheOrder(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
@@ -202,7 +202,8 @@ func TestAnotherSplitKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// What is left of an offer is offered under another name, what is lost is counted.
+// The rows left of an offer are offered under a new ID. Lost records are
+// counted.
 func TestPartOfAnOffer(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(func(int, *outbox.Offer) outbox.Outcome {
@@ -223,7 +224,7 @@ func TestPartOfAnOffer(t *testing.T) {
 	})
 }
 
-// Other bounds make the offer anew: what was not taken may be too large.
+// New limits create a new offer, because the old one may be too large.
 func TestOtherBounds(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
@@ -241,7 +242,7 @@ func TestOtherBounds(t *testing.T) {
 	})
 }
 
-// A panic ends Send, and what was under way is still there.
+// A panic ends Send. The offer in flight is kept.
 func TestPanic(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.panics = true
@@ -259,7 +260,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// A full journal holds its sources, until there is room or the sink stops.
+// A full journal blocks its sources until there is room or the sink stops.
 func TestFull(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)
@@ -299,7 +300,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// Damage costs what was there, is counted, and the rest is delivered.
+// Damaged blocks are lost and counted. The rest is delivered.
 func TestDamage(t *testing.T) {
 	inLab(t, func(t *testing.T, l *harness) {
 		l.r.set(retry)

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Reader reads the blocks of a shard that are sent as one request: the next block,
-// and those behind it. It reads them into buffers that it uses again. Only one
-// goroutine may use it at a time.
+// Reader reads the blocks of a shard that are sent as one request: the next
+// block, and the blocks after it. It reuses its buffers. Only one goroutine may
+// use it at a time.
 type Reader struct {
 	journal *journal.Journal
 	clock   clock.Clock
@@ -25,7 +25,7 @@ func NewReader(j *journal.Journal, c clock.Clock, shard int) *Reader {
 	return &Reader{journal: j, clock: c, shard: shard}
 }
 
-// Begin begins another request: the payloads that Keep kept may be overwritten.
+// Begin begins another request. The payloads that Keep kept may be overwritten.
 func (r *Reader) Begin() {
 	r.free = append(r.free, r.kept...)
 	r.kept = r.kept[:0]
@@ -34,25 +34,26 @@ func (r *Reader) Begin() {
 // Keep keeps the payload of a block until Begin.
 func (r *Reader) Keep(b journal.Block) { r.kept = append(r.kept, b.Payload) }
 
-// Free says that nothing uses the payload of a block.
+// Free releases the payload of a block for reuse.
 func (r *Reader) Free(b journal.Block) { r.free = append(r.free, b.Payload) }
 
-// Next returns the shard's next block, and waits for one. False means that ctx ended
-// and the shard is empty. Call Keep or Free for the block.
+// Next returns the shard's next block, and waits for one if necessary. It
+// returns false if ctx ended and the shard is empty. Call Keep or Free for the
+// block.
 func (r *Reader) Next(ctx context.Context) (journal.Block, bool) {
 	b, err := r.journal.Next(ctx, r.shard, r.buffer())
 	return b, err == nil
 }
 
-// Behind returns the block behind last. If there is none yet, it waits, but not for
-// longer than until patience has passed since first was appended. False means that
-// there is none, or that ctx ended. Call Keep or Free for the block.
+// Behind returns the block after last. If there is none yet, it waits until
+// patience has passed since first was appended. It returns false if there is
+// none, or if ctx ended. Call Keep or Free for the block.
 type Behind func(first, last journal.Block, patience time.Duration) (journal.Block, bool)
 
 // Follow returns a Behind for the blocks of one request. Call stop after its last
 // use.
 func (r *Reader) Follow(ctx context.Context) (behind Behind, stop func()) {
-	var waiting context.Context // nil until it has to wait
+	var waiting context.Context // nil until it must wait
 	end := func() {}
 	behind = func(first, last journal.Block, patience time.Duration) (journal.Block, bool) {
 		buf := r.buffer()
@@ -78,7 +79,7 @@ func (r *Reader) Follow(ctx context.Context) (behind Behind, stop func()) {
 	return behind, func() { end() }
 }
 
-// buffer returns memory for a block, nil if there is none.
+// buffer returns memory for a block, or nil if there is none.
 func (r *Reader) buffer() []byte {
 	n := len(r.free) - 1
 	if n < 0 {
@@ -89,8 +90,8 @@ func (r *Reader) buffer() []byte {
 	return b[:0]
 }
 
-// Remaining returns how much longer a block may wait that may wait for a time in
-// all. It is never more than that time, even if the clock was set back.
+// Remaining returns how much longer a block may wait if its total waiting time
+// is all. It is never more than all, even if the clock was set back.
 func Remaining(b journal.Block, all time.Duration, now time.Time) time.Duration {
 	return min(time.UnixMilli(b.Time).Add(all).Sub(now), all)
 }

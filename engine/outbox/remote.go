@@ -19,53 +19,54 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// Kind is what the outboxes of a component have in common.
+// Kind is the configuration that the outboxes of a component share.
 type Kind struct {
-	Rows     string // what it calls what it sends: "samples"
-	Stopping error  // what batches get that come when it stops
+	Rows     string // the name of its records: "samples"
+	Stopping error  // the error for batches that arrive when it stops
 	Metrics  *Metrics
-	// Reasons are all for which rows are dropped, the journal's among them: a
-	// counter that is there from the start shows its first increase.
+	// Reasons are all reasons why rows are dropped, including those of the
+	// journal. The counters exist from the start, so that their first increase is
+	// visible.
 	Reasons []string
 	Signal  batch.Signals // of the rows
 }
 
-// RemoteSettings are those of an endpoint that its outbox works by. They are immutable
-// and replaced as a whole.
+// RemoteSettings are the settings of an endpoint's outbox. They are immutable
+// and are replaced as a whole.
 type RemoteSettings struct {
 	Shards   int // of a new journal
 	Limits   journal.Limits
 	Owner    journal.Owner
-	Drain    time.Duration // how long sending may go on when weir stops
-	Replaced chan struct{} // closed when other settings follow
+	Drain    time.Duration // maximum time for sending when weir stops
+	Replaced chan struct{} // closed when the settings are replaced
 
 	Client  *http.Client
-	Header  http.Header   // of each request; it must not be written to
+	Header  http.Header   // of each request; must not be modified
 	Timeout time.Duration // of each request
 }
 
-// Remote is the outbox of one HTTP endpoint: a native component's endpoint embeds
-// one. It has the gate that batches come by. Its methods are safe for concurrent
-// use, except for Serve, which is called once.
+// Remote is the outbox of one HTTP endpoint. The endpoint of a native component
+// embeds it. It has the gate for the endpoint's batches. Its methods are safe
+// for concurrent use, except Serve, which is called once.
 type Remote struct {
 	Outbox
-	Watch *stall.Watch // of the node; nil: nobody watches
+	Watch *stall.Watch // of the node; nil if operations are not watched
 
 	o          *component.Options
 	kind       *Kind
 	key, label string
 	gate       *flow.Receiver
 	settings   atomic.Pointer[RemoteSettings]
-	leave      atomic.Bool // senders leave what is in the journal when they stop
-	report     func()      // the health may have changed
-	fail       func(error) // the component must be built again
+	leave      atomic.Bool // senders leave the rest of the journal when they stop
+	report     func()      // called when the health may have changed
+	fail       func(error) // called if the component must be built again
 
 	mu       sync.Mutex
 	lastErr  error
 	lastTime time.Time // of lastErr
 }
 
-// NewRemote returns the outbox of one of the endpoints.
+// NewRemote returns the outbox of one endpoint.
 func (es *Endpoints[E]) NewRemote(kind *Kind, r Ref, s *RemoteSettings) *Remote {
 	key, label := r.Key(), r.Label()
 	b := &Remote{Watch: es.o.Watch, o: es.o, kind: kind, key: key, label: label, gate: es.Gate(key, label), report: es.Report, fail: es.Fail}
@@ -78,36 +79,38 @@ func (es *Endpoints[E]) NewRemote(kind *Kind, r Ref, s *RemoteSettings) *Remote 
 
 func (s *RemoteSettings) config() config { return config{owner: s.Owner, limits: s.Limits} }
 
-// Key identifies it in its component.
+// Key identifies the endpoint in its component.
 func (b *Remote) Key() string { return b.key }
 
-// Label is its name for people and metrics.
+// Label returns its name for people and metrics.
 func (b *Remote) Label() string { return b.label }
 
-// Gate is what its batches come by.
+// Gate returns the gate for its batches.
 func (b *Remote) Gate() *flow.Receiver { return b.gate }
 
-// Report tells the node's health, which may have changed.
+// Report reports the node's health, which may have changed.
 func (b *Remote) Report() { b.report() }
 
-// Work is what an endpoint does with its outbox.
+// Work contains the functions of an endpoint that use its outbox.
 type Work struct {
-	// Opened is called first, when Journal is set. It returns what gathers: each
-	// runs until its ctx ends, and has written all it has when it returns.
+	// Opened is called first, when Journal is set. It returns the functions that
+	// gather. Each runs until its ctx ends, and has written everything when it
+	// returns.
 	Opened func() []func(ctx context.Context)
-	// Consumer returns the consumer behind the gate. stop is closed when the endpoint
-	// stops: calls that wait for room must end.
+	// Consumer returns the consumer behind the gate. stop is closed when the
+	// endpoint stops; calls that wait for room must then return.
 	Consumer func(stop <-chan struct{}) any
-	// Send sends a shard's blocks until ctx ends, and then as long as there are any
-	// and they are taken and not to be left, but not after posting has ended.
+	// Send sends a shard's blocks until ctx ends. After that, it continues as long
+	// as Sending returns true and blocks are accepted, but not after posting has
+	// ended.
 	Send func(ctx, posting context.Context, shard int)
-	// Aside, if it is not nil, runs beside the senders, until ctx ends.
+	// Aside, if it is not nil, runs concurrently with the senders until ctx ends.
 	Aside func(ctx context.Context)
 	// Sweep is called once a minute.
 	Sweep func()
 }
 
-// Serve does the work until ctx ends. It returns once everything accepted is in the
+// Serve runs w until ctx ends. It returns when everything accepted is in the
 // journal and the journal is closed.
 func (b *Remote) Serve(ctx context.Context, w Work) {
 	var gather []func(context.Context)
@@ -132,14 +135,14 @@ func (b *Remote) Serve(ctx context.Context, w Work) {
 
 	<-ctx.Done()
 	left := b.gate.Set(nil)
-	stopGathering() // writes what is open; calls in flight are answered
+	stopGathering() // writes the open groups and answers calls in flight
 	gatherers.Wait()
-	<-left // those that are on their way from the gate, too
-	// The gate counts the calls behind it, but a successor may have taken the
-	// endpoint from behind the gate meanwhile, and calls may be left from before.
+	<-left // including those that are between the gate and the consumer
+	// The gate counts the calls behind it. But a successor may have replaced the
+	// consumer already, and calls on the old one may still be in flight.
 	b.refuse()
-	// Sends what is there, if it is taken, staleness markers last. A successor
-	// goes on with the journal and should not be kept waiting for it.
+	// Send the rest as long as it is accepted, staleness markers last. A successor
+	// continues with the journal and should not have to wait.
 	b.leave.Store(errors.Is(context.Cause(ctx), component.ErrReplaced))
 	stopSending()
 	send.drain(b.Clock, b.settings.Load().Drain)
@@ -152,11 +155,11 @@ func (b *Remote) Serve(ctx context.Context, w Work) {
 	b.close()
 }
 
-// Sending reports whether a sender goes on: until ctx ends, and then unless what
-// is in the journal is left to a successor.
+// Sending reports whether a sender should continue. It is true until ctx ends,
+// and after that unless the rest of the journal is left to a successor.
 func (b *Remote) Sending(ctx context.Context) bool { return ctx.Err() == nil || !b.leave.Load() }
 
-// Guard returns f, whose panic is then the component's failure.
+// Guard returns f with panics converted to failures of the component.
 func (b *Remote) Guard(f func()) func() { return guard(f, b.panicked) }
 
 func (b *Remote) panicked(p *flow.PanicError) {
@@ -164,8 +167,7 @@ func (b *Remote) panicked(p *flow.PanicError) {
 	b.fail(p)
 }
 
-// Update makes other settings take effect. Blocks that are gathered already keep
-// their bytes.
+// Update applies new settings. Blocks that are already gathered do not change.
 func (b *Remote) Update(s *RemoteSettings) {
 	old := b.settings.Swap(s)
 	close(old.Replaced)
@@ -181,8 +183,9 @@ func (b *Remote) CountSent(n int) { b.Account.CountSent(b.kind.Signal, n) }
 // Drop counts records that will not be sent, for one of the Kind's reasons.
 func (b *Remote) Drop(reason string, n int) { b.CountLost(b.kind.Signal, reason, n) }
 
-// Queue returns how many records are in the journal and not done, and how many have
-// left it. It adds to the node's figures what was sent and dropped since the last call.
+// Queue returns the number of records in the journal that are not done, and the
+// number that have left it. It adds the records sent and dropped since the last
+// call to the node's Stats.
 func (b *Remote) Queue() component.Queue {
 	st := b.ReportTo(b.o.Stats)
 	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Waiting, Left: uint64(st.Sent)}
@@ -197,7 +200,8 @@ func (b *Remote) Collect(ch chan<- prometheus.Metric) {
 	b.collect(ch, b.kind.Metrics, b.label, b.label)
 }
 
-// JournalProblem returns why the journal cannot be opened or written, nil if it can.
+// JournalProblem returns why the journal cannot be opened or written, or nil if
+// it can.
 func (b *Remote) JournalProblem() error {
 	if err := b.Err(); err != nil {
 		return fmt.Errorf("endpoint %s: %w", b.label, err)
@@ -205,14 +209,15 @@ func (b *Remote) JournalProblem() error {
 	return nil
 }
 
-// Failed records that something is to be sent again, and why.
+// Failed records that data must be sent again, and why.
 func (b *Remote) Failed(err error) {
 	b.comeback.fail()
 	b.setLastErr(err)
 }
 
-// Answered records that a request was answered for good: whether some of it was
-// taken, and why not all of it, nil if all was.
+// Answered records that a request got a final response. taken reports whether
+// some of its data was accepted. err is why not all of it was, or nil if it
+// was.
 func (b *Remote) Answered(taken bool, err error) {
 	if taken {
 		b.comeback.succeed()
@@ -228,7 +233,7 @@ func (b *Remote) setLastErr(err error) {
 	b.lastErr, b.lastTime = err, b.Clock.Now()
 }
 
-// Debug is what the page shows of an endpoint, whatever it sends.
+// Debug is the state that the web UI shows of an endpoint of any kind.
 type Debug struct {
 	Stats
 	Journal       string // its directory, "" while it is not open
@@ -251,7 +256,7 @@ func (b *Remote) Debug() Debug {
 	return d
 }
 
-// watch looks after the endpoint every few seconds.
+// watch checks the endpoint every few seconds.
 func (b *Remote) watch(ctx context.Context, sweep func()) {
 	for n := 0; clock.Sleep(ctx, b.Clock, 5*time.Second) == nil; n++ {
 		b.Queue()

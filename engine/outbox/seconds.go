@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Seconds counts how long requests took, by outcome. The zero value is ready;
-// all methods are safe for concurrent use.
+// Seconds counts the duration of requests by outcome. The zero value is ready
+// to use. All methods are safe for concurrent use.
 type Seconds struct {
 	mu        sync.Mutex
 	byOutcome map[string]*histogram
-	all       time.Duration // of all requests, one after the other
+	all       time.Duration // sum over all requests
 }
 
 type histogram struct {
@@ -25,7 +25,7 @@ type histogram struct {
 
 var sendBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
-// Busy returns how long all requests took together.
+// Busy returns the total duration of all requests.
 func (s *Seconds) Busy() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,7 @@ func (s *Seconds) Observe(outcome string, d time.Duration) {
 	}
 }
 
-// Collect sends a histogram for each outcome; the last label of desc is the
-// outcome.
+// Collect sends a histogram per outcome. The last label of desc is the outcome.
 func (s *Seconds) Collect(ch chan<- prometheus.Metric, desc *prometheus.Desc, labels ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

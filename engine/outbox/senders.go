@@ -10,14 +10,15 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// senders are the goroutines that send what is in the shards of a journal.
+// senders are the goroutines that send the blocks of a journal's shards.
 type senders struct {
 	wg   sync.WaitGroup
-	stop context.CancelFunc // ends what they post
+	stop context.CancelFunc // ends their requests
 }
 
-// startSenders calls send for each of the first shards, in goroutines. posting does
-// not end with ctx: it ends when drain runs out of time. A panic is passed to fail.
+// startSenders calls send for shards 0 to shards-1, each in a goroutine.
+// posting does not end with ctx; it ends when drain runs out of time. A panic
+// is passed to fail.
 func startSenders(ctx context.Context, shards int, send func(posting context.Context, shard int), fail func(*flow.PanicError)) *senders {
 	posting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &senders{stop: stop}
@@ -27,8 +28,8 @@ func startSenders(ctx context.Context, shards int, send func(posting context.Con
 	return s
 }
 
-// drain waits until the senders, which must have been told to stop, have returned.
-// After grace it ends what they post.
+// drain waits until the senders, which must have been told to stop, have
+// returned. After grace, it cancels their requests.
 func (s *senders) drain(c clock.Clock, grace time.Duration) {
 	defer s.stop()
 	done := make(chan struct{})

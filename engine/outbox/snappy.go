@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// CutSnappy returns what stands behind the length in a snappy block: its elements.
+// CutSnappy returns the part of a snappy block after the length: its elements.
 // raw is that length, the number of bytes before compression.
 //
-// Elements refer to earlier bytes by distance and never beyond the beginning of
-// their own block. So the elements of several blocks, one behind the other, are
-// the elements of their contents, one behind the other, and blocks are joined
+// Elements refer to earlier bytes by distance, and never beyond the beginning
+// of their own block. Therefore, the concatenated elements of several blocks
+// are the elements of their concatenated contents, and blocks are joined
 // without decompressing them.
 //
 // Format: https://github.com/google/snappy/blob/main/format_description.txt

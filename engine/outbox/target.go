@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/engine/httpclient"
 )
 
-// CheckURL returns what is wrong with the argument url, to which something is
-// posted, and does not say what it is: it may hold a password.
+// CheckURL returns the error in the argument url of an endpoint for POST
+// requests. The error does not contain the URL, which may contain a password.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -28,9 +28,9 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// CheckHeaders returns all that is wrong with the argument headers, joined.
-// reserved are names, as http.CanonicalHeaderKey makes them, besides those that
-// say what a request is.
+// CheckHeaders returns all errors in the argument headers, joined. reserved are
+// names, in the form of http.CanonicalHeaderKey, that are not allowed in
+// addition to headers that describe the request.
 func CheckHeaders(headers map[string]string, reserved ...string) error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -40,14 +40,14 @@ func CheckHeaders(headers map[string]string, reserved ...string) error {
 			add("headers: %q is no name of a header", name)
 		case Reserved(name, reserved...):
 			add("headers: %q is set by weir and cannot be changed", name)
-		case strings.ContainsFunc(headers[name], notInValue): // no value here: it may be secret
+		case strings.ContainsFunc(headers[name], notInValue): // without the value, because it may be secret
 			add("headers: the value of %q has a line feed or another control character: no request can have it", name)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Reserved reports whether a header says what a request is, or is one of more.
+// Reserved reports whether a header describes the request, or is one of more.
 func Reserved(name string, more ...string) bool {
 	name = http.CanonicalHeaderKey(name)
 	switch name {
@@ -57,7 +57,7 @@ func Reserved(name string, more ...string) bool {
 	return slices.Contains(more, name)
 }
 
-// ValidName reports whether a header can have the name.
+// ValidName reports whether name is a valid header name.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
 func ValidName(name string) bool {
@@ -66,24 +66,25 @@ func ValidName(name string) bool {
 	})
 }
 
-// notInValue is true for what no header's value has.
+// notInValue reports whether r is invalid in the value of a header.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
 func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// maxValue is the longest value of a header, in bytes: servers refuse requests
-// with more than some kilobytes of headers.
+// maxValue is the maximum length of a header's value, in bytes: servers refuse
+// requests with more than a few kilobytes of headers.
 const maxValue = 1024
 
-// ValidValue reports whether v, which may be any data, arrives as it is in a
-// header.
+// ValidValue reports whether v, which may be any data, can be sent unchanged as
+// a header's value.
 func ValidValue(v string) bool {
 	return len(v) <= maxValue && textproto.TrimString(v) == v && !strings.ContainsFunc(v, notInValue)
 }
 
-// KeepPost returns the http.Client.CheckRedirect that follows redirects, if it is
-// to, that keep the request. Of any other a client makes a GET without what was
-// posted, and its answer may well be 200.
+// KeepPost returns a http.Client.CheckRedirect function. If follow is true, it
+// follows redirects that keep the method and the body. It refuses all other
+// redirects: the client would send a GET without the body, and the response may
+// well be 200.
 func KeepPost(follow bool) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if !follow || req.Method != http.MethodPost {
