@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// apache are the folders of Loki that are not AGPL-3.0, by its LICENSING.md. Some
-// of them link others that are.
+// apache are the folders of Loki that are not AGPL-3.0, according to its
+// LICENSING.md. Some of them link other folders that are.
 var apache = []string{
 	"github.com/grafana/loki/pkg/push",
 	"github.com/grafana/loki/v3/pkg/logproto",
@@ -18,14 +18,14 @@ var apache = []string{
 	"github.com/grafana/loki/v3/pkg/util",
 }
 
-// isLoki reports whether a package is Loki's, other than the few that alone link
-// nothing that is AGPL-3.0.
+// isLoki reports whether a package belongs to Loki, except the few that do not
+// link AGPL-3.0 code by themselves.
 func isLoki(imp string) bool {
 	return match("github.com/grafana/loki", imp) && !match("github.com/grafana/loki/pkg/push", imp)
 }
 
-// TestAGPLHasATag: what is AGPL-3.0 is imported in files only that the tag nologql
-// leaves out, tests included.
+// TestAGPLHasATag: AGPL-3.0 code is imported only by files that the tag nologql
+// excludes, including tests.
 func TestAGPLHasATag(t *testing.T) {
 	tagged := 0
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -43,7 +43,7 @@ func TestAGPLHasATag(t *testing.T) {
 	}
 }
 
-// hasTag reports whether a file is left out unless a build tag says so.
+// hasTag reports whether the build constraint of the file requires the tag.
 func hasTag(f *ast.File, tag string) bool {
 	for _, g := range f.Comments {
 		for _, c := range g.List {
@@ -59,8 +59,8 @@ func hasTag(f *ast.File, tag string) bool {
 	return false
 }
 
-// TestNoLogQLHasNoAGPL: a weir built with -tags nologql links no package of Loki
-// that is AGPL-3.0, by whatever way.
+// TestNoLogQLHasNoAGPL: with -tags nologql, weir links no AGPL-3.0 package of
+// Loki, directly or indirectly.
 func TestNoLogQLHasNoAGPL(t *testing.T) {
 	deps := func(tags string) (agpl []string) {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, ".").Output()

@@ -16,16 +16,17 @@ import (
 
 const module = "github.com/weir-run/weir"
 
-// A rule says who may import what. Packages are paths below the module; "" is
-// the module itself. A pattern names a package and everything below it; with a
-// trailing "$" only the package itself.
+// A rule restricts imports. Packages are paths below the module; "" is the module
+// itself. A pattern matches a package and everything below it; with a trailing
+// "$" only the package itself.
 type rule struct {
-	of   []string // imports that the rule is about
-	only []string // packages that may have them
+	of   []string // the imports to which the rule applies
+	only []string // the packages that may have these imports
 	why  string
 }
 
-// doors are the few places through which a foreign world is entered.
+// doors are the rules for third-party packages, each of which only a few packages
+// may import.
 var doors = []rule{
 	{of: []string{"github.com/yuin/gopher-lua"}, only: []string{"scripting/lua"},
 		why: "a VM is behind scripting's Language, Program and VM, so that another language is a folder and not a change"},
@@ -51,7 +52,7 @@ var doors = []rule{
 		why: "flags are read where the process begins"},
 }
 
-// house are the rules between our own packages.
+// house are the rules for imports between our own packages.
 var house = []rule{
 	{of: []string{"engine$"}, only: []string{"cmd"},
 		why: "components know the contract (engine/component), never the engine that runs them"},
@@ -73,7 +74,7 @@ var house = []rule{
 		why: "a scripted component is a component like any other; neither the engine nor the natives depend on scripts"},
 }
 
-// leaves may import only these packages of ours.
+// leaves may import only these of our packages.
 var leaves = []struct {
 	pkg, why string
 	may      []string
@@ -110,14 +111,15 @@ var leaves = []struct {
 	{"engine/view", "records as scripts and expressions see them, whatever the language", []string{"engine/batch", "engine/scan", "engine/expr"}},
 }
 
-// exemptions are packages of natives that others may import, with the reason.
+// exemptions are packages of natives that other packages may import, with the
+// reason.
 var exemptions = map[string]string{
 	"natives/loki/logql": "cmd prints whether LogQL is linked",
 	"natives/loki/push":  "the push protocol of natives/loki, which weirbench's server decodes as well",
 }
 
-// internal reports whether pkg is shared within a family: the compiler restricts
-// who imports it.
+// internal reports whether pkg is an internal package of a family. The compiler
+// restricts its imports.
 func internal(pkg string) bool { return strings.Contains(pkg+"/", "/internal/") }
 
 func TestImports(t *testing.T) {
@@ -129,7 +131,7 @@ func TestImports(t *testing.T) {
 			if !isOurs {
 				ours = ""
 			}
-			if test { // tests meet the real counterparts of what they test
+			if test { // tests may import the real implementations of what they fake otherwise
 				continue
 			}
 			for _, r := range doors {
@@ -154,11 +156,11 @@ func TestImports(t *testing.T) {
 	})
 }
 
-// language is a text that names a language of scripts, or a file of one.
+// language matches names of script languages and of their files.
 var language = regexp.MustCompile(`(?i)\b(lua|goja|javascript|typescript)\b|\.(lua|m?js|m?ts)\b`)
 
-// TestEngineKnowsNoLanguage holds that the engine is the same whatever languages
-// there are: it asks catalogs.
+// TestEngineKnowsNoLanguage checks that the engine does not mention any language.
+// It uses catalogs instead.
 func TestEngineKnowsNoLanguage(t *testing.T) {
 	eachFile(t, func(pkg, file string, f *ast.File) {
 		if strings.HasSuffix(file, "_test.go") || !match("engine", pkg) {
@@ -180,7 +182,7 @@ func TestEngineKnowsNoLanguage(t *testing.T) {
 	})
 }
 
-// exits are calls that only a program's main package may make.
+// exits are calls that only a main package may make.
 var exits = map[string][]string{
 	"os":  {"Exit", "Getenv", "LookupEnv", "Environ"},
 	"log": {"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"},
@@ -188,7 +190,8 @@ var exits = map[string][]string{
 
 func TestProcessBelongsToCmd(t *testing.T) {
 	eachFile(t, func(pkg, file string, f *ast.File) {
-		// A package …test is for tests, which may start processes.
+		// A package whose name ends in test is for tests, which may start
+		// processes.
 		if f.Name.Name == "main" || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, "test") || match("cmd", pkg) {
 			return
 		}
@@ -212,8 +215,8 @@ func TestProcessBelongsToCmd(t *testing.T) {
 // opens are calls that open a file by its path.
 var opens = []string{"Open", "OpenFile", "ReadFile", "OpenRoot"}
 
-// opening are the packages, or files, that may open files other than by
-// engine/files, which bounds what a FIFO, a device or a dead file system costs.
+// opening are the packages and files that may open files without engine/files,
+// which limits the cost of a FIFO, a device or an unresponsive file system.
 var opening = []struct{ at, why string }{
 	{"engine/files", "it is the way"},
 	{"engine/journal", "it writes its segments, in weir's storage directory"},
@@ -231,7 +234,7 @@ var opening = []struct{ at, why string }{
 	{"cmd/weirbench", "a load generator reads its own files"},
 }
 
-// TestFilesAreOpenedInOnePlace holds that files are read by engine/files.
+// TestFilesAreOpenedInOnePlace checks that files are read with engine/files.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -282,7 +285,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestLeaksFail holds that packages with goroutines look for leaks.
+// TestLeaksFail checks that packages with goroutines detect leaks.
 func TestLeaksFail(t *testing.T) {
 	needed := map[string]bool{}
 	checked := map[string]bool{}
@@ -313,8 +316,8 @@ func TestLeaksFail(t *testing.T) {
 	}
 }
 
-// eachFile calls fn with every Go file of the module, parsed, and its package
-// path below the module.
+// eachFile calls fn with every parsed Go file of the module and its package path
+// below the module.
 func eachFile(t *testing.T, fn func(pkg, file string, f *ast.File)) {
 	t.Helper()
 	root := filepath.Join("..", "..")

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/scripting/registry"
 )
 
-// auditFormats are how an audit can be written.
+// auditFormats are the output formats of an audit.
 var auditFormats = []string{"text", "json"}
 
 func auditCommand(t *terminal) *cobra.Command {
@@ -63,8 +63,8 @@ type auditReport struct {
 
 type auditScript struct {
 	*registry.Audit
-	Writable []string     `json:"writable_by_others"` // files and folders, in words
-	Blocks   []auditBlock `json:"blocks"`             // in the order of the config
+	Writable []string     `json:"writable_by_others"` // files and folders, as text
+	Blocks   []auditBlock `json:"blocks"`             // in the order of the configuration
 }
 
 type auditBlock struct {
@@ -110,7 +110,8 @@ func audit(t *terminal, path, dir, format string) error {
 	return nil
 }
 
-// writable are the files and folders of a script that others can write.
+// writable returns the files and folders of a script that other users can write
+// to.
 func writable(a *registry.Audit) []string {
 	out := []string{}
 	for _, p := range a.Paths() {
@@ -173,7 +174,7 @@ func (s auditScript) write(b *strings.Builder, color bool) {
 		line("    ", "runs", mode)
 		var limits []string
 		for _, k := range slices.Sorted(maps.Keys(bl.Limits)) {
-			if v := fmt.Sprint(bl.Limits[k]); v != "" && v != "0" { // else it is counted from the batch
+			if v := fmt.Sprint(bl.Limits[k]); v != "" && v != "0" { // the default depends on the batch
 				limits = append(limits, k+" "+v)
 			}
 		}
@@ -181,7 +182,7 @@ func (s auditScript) write(b *strings.Builder, color bool) {
 	}
 }
 
-// list writes words, one a line; none when there are none.
+// list writes the words, one per line, or none if there are no words.
 func list(b *strings.Builder, indent, what string, words []string, none string) {
 	if len(words) == 0 && none != "" {
 		words = []string{none}

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// blocks are what a config can have besides components: those that make and
-// import components, and those that configure weir itself.
+// blocks returns the catalog of the blocks that are not components: those that
+// create and import components, and those that configure weir itself.
 func blocks() (component.Catalog, error) {
 	rs := moduleBlocks()
 	known, err := newServices("", "", io.Discard)
@@ -23,11 +23,11 @@ func blocks() (component.Catalog, error) {
 	return component.NewList(rs...), nil
 }
 
-// inner are blocks that another block's manual speaks of.
+// inner maps blocks to the block whose manual describes them.
 var inner = map[string]string{"argument": "declare", "export": "declare", "template": "foreach"}
 
-// declareBlock, foreachBlock and the others are what engine/config reads, for
-// their manuals.
+// declareBlock, foreachBlock and the following types describe the blocks that
+// engine/config reads. They exist for the manuals.
 type declareBlock struct {
 	Arguments []struct {
 		Label    string `alloy:",label"`

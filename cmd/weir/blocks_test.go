@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// TestBlocks: each manual is complete, and its example is a config.
+// TestBlocks: each manual is complete, and its example is a valid config.
 func TestBlocks(t *testing.T) {
 	c, err := blocks()
 	if err != nil {
@@ -36,7 +36,7 @@ func TestBlocks(t *testing.T) {
 			}
 		}
 		if r.Unique {
-			continue // of a service, which tests it
+			continue // belongs to a service, which has its own test
 		}
 		path := save(name+".alloy", r.Doc.Example)
 		e, err := lookingEngine(path, "", "", scriptsUse{})

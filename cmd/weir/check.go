@@ -79,8 +79,8 @@ type checkOptions struct {
 	test    bool
 }
 
-// versions returns which scripts failed their tests. With --test, they are run
-// instead.
+// versions returns the store of test results, which contains the scripts that
+// failed their tests. With --test, the tests are run instead.
 func (o checkOptions) versions() *versions.Store {
 	if o.test {
 		return nil
@@ -122,11 +122,11 @@ func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) 
 	return err
 }
 
-// checkScripts looks at files and folders of scripts.
+// checkScripts checks files and folders of scripts.
 func checkScripts(ctx context.Context, t *terminal, o checkOptions, paths []string) error {
 	var warned warnings
 	checks := warned.checks()
-	checks.Test = nil // test files are named, or in the folders
+	checks.Test = nil // test files are named on the command line or are in the folders
 	what := scripttest.Options{
 		Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: o.scripts, Paths: paths, Checks: checks, Versions: o.versions(),
 	}
@@ -155,8 +155,9 @@ func checkScripts(ctx context.Context, t *terminal, o checkOptions, paths []stri
 	return err
 }
 
-// runTests runs the tests of files and folders of scripts, prints those that fail,
-// and returns how many do, and a clause about the others.
+// runTests runs the tests of files and folders of scripts and prints those that
+// fail. It returns the number of failures and a clause about the tests that
+// passed.
 func runTests(ctx context.Context, t *terminal, what scripttest.Options) (failed int, passed string, err error) {
 	pretty := scripttest.Pretty{W: t.err, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.errColor, code, s) }}
 	what.Checks, what.Versions = nil, nil
@@ -175,7 +176,7 @@ func runTests(ctx context.Context, t *terminal, what scripttest.Options) (failed
 	return r.Count(scripttest.Failed) + r.Count(scripttest.Broken), ", " + count(r.Count(scripttest.Passed), "test") + " passed", nil
 }
 
-// flat are the errors that err joins; none for nil.
+// flat returns the errors that err joins, or nothing if err is nil.
 func flat(err error) (out []error) {
 	if err == nil {
 		return nil
@@ -189,8 +190,8 @@ func flat(err error) (out []error) {
 	return []error{err}
 }
 
-// isScripts reports whether a path is a script, or a folder with scripts and
-// without a config.
+// isScripts reports whether a path is a script, or a folder that contains scripts
+// but no config.
 func isScripts(path string) bool {
 	script := func(name string) bool {
 		return slices.ContainsFunc(languages(), func(l scripting.Language) bool { return slices.Contains(l.Extensions(), filepath.Ext(name)) })
@@ -203,7 +204,7 @@ func isScripts(path string) bool {
 		return false
 	}
 	found := false
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error { // what cannot be read is no script
+	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error { // files that cannot be read do not count
 		if err == nil && !d.IsDir() && script(p) {
 			found = true
 			return fs.SkipAll
@@ -213,7 +214,7 @@ func isScripts(path string) bool {
 	return found
 }
 
-// warnings are what was found in scripts that need not be a mistake.
+// warnings are findings in scripts that are not necessarily mistakes.
 type warnings struct{ found []*scripting.Error }
 
 func (w *warnings) checks() *registry.Checks {
@@ -221,7 +222,7 @@ func (w *warnings) checks() *registry.Checks {
 	return &registry.Checks{Warn: warn, Test: scripttest.CheckTest(languages(), stdlib.Modules(), warn)}
 }
 
-// write prints them, in the order of their places.
+// write prints the warnings, sorted by position.
 func (w *warnings) write(t *terminal) error {
 	slices.SortStableFunc(w.found, func(a, b *scripting.Error) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col)
@@ -241,18 +242,19 @@ func (w *warnings) write(t *terminal) error {
 	return nil
 }
 
-// looker is an engine that looks at a config and runs nothing.
+// looker is an engine that checks a config without running it.
 type looker struct {
 	*engine.Engine
 	catalogs []component.Catalog
 	imported []component.Catalog // of import.scripts
 }
 
-// all returns the catalogs of everything that the engine has looked at.
+// all returns the catalogs of everything that the engine has loaded.
 func (l *looker) all() []component.Catalog { return append(l.catalogs, l.imported...) }
 
-// lookingEngine returns an engine that looks at the config in path. With a storage
-// directory, "" for none, it also looks for arguments that name files in it.
+// lookingEngine returns an engine that checks the config in path. If storage is
+// not empty, the engine also checks arguments that refer to files in the storage
+// directory.
 func lookingEngine(path, scripts, storage string, use scriptsUse) (*looker, error) {
 	dir, err := scriptsDir(scripts, path)
 	if err != nil {

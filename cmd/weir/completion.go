@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/service/telemetry"
 )
 
-// shells are those that a completion script can be made for.
+// shells are the supported shells for completion scripts.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func completionCommand(t *terminal) *cobra.Command {
@@ -62,13 +62,13 @@ For all new shells, write it to the directory that the shell searches:
 	}
 }
 
-// How many configs a command takes.
+// The number of configs that a command takes.
 const (
 	oneConfig = iota
 	manyConfigs
 )
 
-// configFiles completes config files and the directories on the way to them.
+// configFiles completes config files and the directories that lead to them.
 func configFiles(n int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if n == oneConfig && len(args) > 0 {
@@ -78,7 +78,7 @@ func configFiles(n int) cobra.CompletionFunc {
 	}
 }
 
-// flagValues are what flags may be, by command.
+// flagValues are the possible values of flags, by command.
 var flagValues = map[string][]string{
 	"weir graph --format":         graphFormats,
 	"weir journal stats --format": journalFormats,
@@ -89,8 +89,8 @@ var flagValues = map[string][]string{
 	"weir test --format":          formats,
 }
 
-// completeFlags completes the values of the flags of a command and of those
-// below it.
+// completeFlags completes the values of the flags of a command and of its
+// subcommands.
 func completeFlags(cmd *cobra.Command) {
 	for _, name := range []string{"format", "log.format", "scripts", "storage.path"} {
 		complete := cobra.CompletionFunc(directories)
@@ -113,8 +113,9 @@ func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.Sh
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// componentNames completes names of components, with the first sentence of
-// each manual; with source only those that 'weir components --source' can print.
+// componentNames completes names of components, with the first sentence of each
+// manual. If source is set, it completes only the components that 'weir
+// components --source' can print.
 func componentNames(scripts *string, source *bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {

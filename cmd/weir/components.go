@@ -119,9 +119,9 @@ func allNames(catalogs []component.Catalog) (names []string) {
 	return names
 }
 
-// lacking returns the error for a name that no component has: that weir lacks
-// the component and what to use instead, or what may be meant; nil when neither
-// is known.
+// lacking returns the error for an unknown component. If weir deliberately lacks
+// the component, the error says what to use instead; otherwise, it suggests a
+// similar name. It returns nil if there is no such advice.
 func lacking(name string, names []string) error {
 	u := unsupported()
 	if instead, ok := u[name]; ok {
@@ -145,7 +145,8 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 	return component.Registration{}, false
 }
 
-// usable says what a config can use: components, and the blocks around them.
+// usable returns the catalogs that a config can use: components, and the blocks
+// around them.
 func usable(scriptsDir string) ([]component.Catalog, error) {
 	components, err := scriptsUse{}.catalogs(scriptsDir)
 	if err != nil {
@@ -158,8 +159,8 @@ func usable(scriptsDir string) ([]component.Catalog, error) {
 	return append(components, more), nil
 }
 
-// listComponents prints a line for each component whose name begins with prefix:
-// name, first sentence.
+// listComponents prints one line for each component whose name begins with
+// prefix: its name and the first sentence of its manual.
 func listComponents(w io.Writer, catalogs []component.Catalog, prefix string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, c := range catalogs {
@@ -179,13 +180,14 @@ func listComponents(w io.Writer, catalogs []component.Catalog, prefix string) er
 	return tw.Flush()
 }
 
-// origin says where a script is from; nothing of a native.
+// origin returns the file of a script. It is empty for a native component.
 func origin(r component.Registration) string {
 	if len(r.Sources) == 0 {
 		return ""
 	}
 	shipped, _ := shippedFiles(r.Name)
-	// One that ships with weir has as source the file that would replace it.
+	// The source of a script that ships with weir is the file that would replace
+	// it.
 	if _, err := os.Stat(r.Sources[0]); err != nil && shipped != "" {
 		return "  (ships with weir)"
 	}
@@ -204,7 +206,7 @@ func firstSentence(s string) string {
 	return s
 }
 
-// writeManual prints all there is to know of a component to write a block of it.
+// writeManual prints the manual of a component.
 func writeManual(t *terminal, r component.Registration) error {
 	var b strings.Builder
 	head := func(s string) string { return paint(t.outColor, "1", s) }
@@ -232,7 +234,7 @@ func writeManual(t *terminal, r component.Registration) error {
 	return err
 }
 
-// exampleOf returns the example of a component as 'weir fmt' writes it.
+// exampleOf returns the example of a component, formatted as by 'weir fmt'.
 func exampleOf(r component.Registration) string {
 	if text, ds := config.Format(r.Name, r.Doc.Example); len(ds) == 0 {
 		return text

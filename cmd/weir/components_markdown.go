@@ -102,8 +102,8 @@ func markdownSummary(s string) string {
 	return b.String()
 }
 
-// escapeMarkdown keeps Markdown from reading the characters of a text as its
-// own. Text between backquotes stays as it is.
+// escapeMarkdown escapes the characters that have a meaning in Markdown. Text in
+// backquotes is not changed.
 func escapeMarkdown(s string) string {
 	parts := strings.Split(s, "`")
 	for i := 0; i < len(parts); i += 2 {

@@ -39,7 +39,7 @@ func printSource(t *terminal, name string, test bool) error {
 	return err
 }
 
-// notShipped says why there is no source to print for a name.
+// notShipped returns the error for a name without a source to print.
 func notShipped(name string) error {
 	catalogs, err := usable("scripts")
 	if err != nil {
@@ -61,10 +61,10 @@ func notShipped(name string) error {
 }
 
 // shippedFiles returns the paths in scripts.FS of a script that ships with weir
-// and of its test; "" for a file that does not exist.
+// and of its test, or "" for a file that does not exist.
 func shippedFiles(name string) (script, test string) {
 	base := strings.ReplaceAll(name, ".", "/")
-	entries, _ := fs.ReadDir(scripts.FS, path.Dir(base)) // without the folder there is no script
+	entries, _ := fs.ReadDir(scripts.FS, path.Dir(base)) // if the folder does not exist, there is no script
 	for _, e := range entries {
 		file := path.Join(path.Dir(base), e.Name())
 		switch rest, ok := strings.CutPrefix(file, base); {
@@ -75,7 +75,7 @@ func shippedFiles(name string) (script, test string) {
 			script = file
 		}
 	}
-	if strings.HasPrefix(script, "lib/") { // modules are no components
+	if strings.HasPrefix(script, "lib/") { // modules are not components
 		return "", ""
 	}
 	return script, test
@@ -83,7 +83,7 @@ func shippedFiles(name string) (script, test string) {
 
 // shippedNames returns the names of the scripts that ship with weir, sorted.
 func shippedNames() (names []string) {
-	files, _ := fs.Glob(scripts.FS, "*/*") // the pattern is fine
+	files, _ := fs.Glob(scripts.FS, "*/*") // the pattern is valid
 	for _, f := range files {
 		name := strings.ReplaceAll(strings.TrimSuffix(f, path.Ext(f)), "/", ".")
 		if script, _ := shippedFiles(name); script == f {

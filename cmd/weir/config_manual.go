@@ -2,8 +2,8 @@ package main
 
 import "github.com/weir-run/weir/engine/config"
 
-// configManual describes the config language. Tests load the blocks in it, and
-// evaluate the examples of config.Language.
+// configManual describes the config language. Tests load its blocks and evaluate
+// the examples of config.Language.
 func configManual() string { return configManualHead + config.Language() + configManualModules }
 
 const configManualHead = `The config language of weir is that of Grafana Alloy. A config is a file, or a

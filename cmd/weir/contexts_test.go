@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// storedContexts are the fields of structs that have a context, each with the reason why
-// it is not a parameter.
+// storedContexts are the struct fields that contain a context, each with the
+// reason why it is not a parameter.
 var storedContexts = map[string]string{
 	"engine.Engine.hard":               "jobs of the worker have no caller; it ends them all",
 	"engine.instance.ctx":              "an instance may be ended before its Run is called, and its end is waited for elsewhere",
@@ -18,8 +18,8 @@ var storedContexts = map[string]string{
 	"scripting/scripttest.session.ctx": "VMs call the test API without a context",
 }
 
-// TestStoredContexts: no struct has a context but those of the list, whose comments give
-// the reason.
+// TestStoredContexts: no struct contains a context except those in the list,
+// whose comments give the reason.
 func TestStoredContexts(t *testing.T) {
 	found := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -44,9 +44,9 @@ func TestStoredContexts(t *testing.T) {
 	}
 }
 
-// findStoredContexts returns the fields of a file's structs that have a context in their
-// type, by type.field. A struct without a name is called struct, and an embedded context
-// Context.
+// findStoredContexts returns the struct fields of a file whose type contains a
+// context, by type.field. A struct without a name is called struct, and an
+// embedded context Context.
 func findStoredContexts(f *ast.File) map[string]*ast.Field {
 	found := map[string]*ast.Field{}
 	names := map[*ast.StructType]string{}
@@ -78,12 +78,12 @@ func findStoredContexts(f *ast.File) map[string]*ast.Field {
 	return found
 }
 
-// hasContext reports whether values of a type have a context. Functions that are called
-// with one do not.
+// hasContext reports whether values of a type contain a context. Functions with a
+// context parameter do not.
 func hasContext(x ast.Expr) (has bool) {
 	ast.Inspect(x, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.FuncType, *ast.InterfaceType, *ast.StructType: // its fields are looked at by themselves
+		case *ast.FuncType, *ast.InterfaceType, *ast.StructType: // nested types are checked separately
 			return false
 		case *ast.SelectorExpr:
 			if p, ok := n.X.(*ast.Ident); ok && p.Name == "context" && n.Sel.Name == "Context" {
@@ -95,8 +95,8 @@ func hasContext(x ast.Expr) (has bool) {
 	return has
 }
 
-// TestFindStoredContexts: the search sees fields, embedded contexts and containers, and
-// not functions.
+// TestFindStoredContexts: the search finds fields, embedded contexts and
+// containers, but not functions.
 func TestFindStoredContexts(t *testing.T) {
 	found := findStoredContexts(parse(t, `package p
 import "context"

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestContributing follows the recipes of CONTRIBUTING.md, one after the other,
+// TestContributing executes the recipes of CONTRIBUTING.md, one after the other,
 // in a copy of the repository. By language of the code block:
 //
 //	sh     is run, line by line; targets of make must be in the Makefile
@@ -21,8 +21,8 @@ import (
 //	diff   changes a file; see patch
 //	other  is the file that the comment in its first line names
 //
-// It runs the commands if WEIR_RECIPES is set, as `make recipes` does: they take
-// minutes, and with -race the test is left out.
+// It runs the commands only if WEIR_RECIPES is set, as `make recipes` does,
+// because they take minutes. With -race, the test is skipped.
 func TestContributing(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
@@ -47,15 +47,15 @@ func TestContributing(t *testing.T) {
 		} else if isCommand && os.Getenv("WEIR_RECIPES") == "" {
 			continue
 		} else if err := r.follow(b, &output); err != nil {
-			t.Fatalf("%v: %v", b, err) // what comes next needs it
+			t.Fatalf("%v: %v", b, err) // the following blocks need it
 		}
 	}
 }
 
-// recipes are followed in dir, a copy of root.
+// recipes executes recipes in dir, a copy of root.
 type recipes struct{ root, dir string }
 
-// follow does what a block says; output is the output of the last block sh.
+// follow executes a block. output is the output of the last sh block.
 func (r *recipes) follow(b docBlock, output *string) error {
 	switch b.lang {
 	case "sh":
@@ -109,7 +109,7 @@ func (r *recipes) run(line string) (string, error) {
 	words := strings.Fields(line)
 	switch {
 	case len(words) == 0 || slices.Contains([]string{"git", "bin/weir"}, words[0]):
-		return "", nil // the copy has neither
+		return "", nil // the copy contains neither
 	case words[0] == "make":
 		return (&docRunner{root: r.root}).runLine(nil, line)
 	case words[0] != "go" && words[0] != "gofmt":
@@ -117,7 +117,7 @@ func (r *recipes) run(line string) (string, error) {
 	}
 	cmd := exec.Command("bash", "-ec", line)
 	cmd.Dir = r.dir
-	// Without the path of the copy in packages, it shares the build cache.
+	// Without the path of the copy in the packages, the build cache is shared.
 	cmd.Env = append(os.Environ(), "NO_COLOR=1", "GOFLAGS=-trimpath")
 	out, err := cmd.CombinedOutput()
 	if err == nil && words[0] == "gofmt" && len(out) > 0 {
@@ -127,8 +127,9 @@ func (r *recipes) run(line string) (string, error) {
 }
 
 // patch applies a change to a text. Its parts are separated by lines "@@". The
-// lines of a part that begin with a space or with - are consecutive lines of the
-// text that occur once; they are replaced by those that begin with a space or +.
+// lines of a part that begin with a space or - must occur exactly once in the
+// text, as consecutive lines; they are replaced by the lines that begin with a
+// space or +.
 func patch(text, change string) (string, error) {
 	for part := range strings.SplitSeq(change, "@@\n") {
 		var from, to strings.Builder
@@ -155,7 +156,7 @@ func patch(text, change string) (string, error) {
 	return text, nil
 }
 
-// copyRepository copies the files that are not hidden and not built.
+// copyRepository copies all files except hidden and generated ones.
 func copyRepository(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == from {
@@ -182,7 +183,7 @@ func copyRepository(to, from string) error {
 	})
 }
 
-// TestContributingMistakes: TestContributing notices recipes that are wrong.
+// TestContributingMistakes: TestContributing detects wrong recipes.
 func TestContributingMistakes(t *testing.T) {
 	_, noBash := exec.LookPath("bash")
 	f := func(lang, file, text, want string) {

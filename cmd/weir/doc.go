@@ -101,8 +101,8 @@ func book() *api.Book {
 	return api.NewBook(stdlib.Modules(), scripttest.API(scripting.Busted), scripttest.API(scripting.Vitest))
 }
 
-// docOfComponent prints the manual of a component; unknown is the error when
-// there is none of this name.
+// docOfComponent prints the manual of a component. unknown is the error if there
+// is no component with this name.
 func docOfComponent(t *terminal, name, dir string, unknown error) error {
 	dir, err := scriptsDir(dir, ".")
 	if err != nil {
@@ -134,9 +134,9 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 	return unknown
 }
 
-// docOfBlock prints what the block script of a config has: script.limits,
-// on_error. All scripted components have the same; the first one that works
-// tells.
+// docOfBlock prints the manual of a block that all scripted components have, such
+// as script.limits or on_error. It takes the manual from the first component that
+// has it.
 func docOfBlock(t *terminal, catalogs []component.Catalog, name string) (found bool, err error) {
 	for _, c := range catalogs {
 		for _, s := range registry.Scripts(c) {

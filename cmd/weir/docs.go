@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/service/http"
 )
 
-// docsTopics are the pages of the documentation that 'weir help TOPIC' prints. The
-// reference is left out: 'weir components' and 'weir doc' print it.
+// docsTopics returns the pages of the documentation that 'weir help TOPIC'
+// prints. It omits the reference, which 'weir components' and 'weir doc' print.
 func docsTopics() []*cobra.Command {
 	var topics []*cobra.Command
 	for _, p := range docs.Pages() {

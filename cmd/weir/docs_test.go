@@ -22,8 +22,8 @@ type docBlock struct {
 	page string
 	line int
 	lang string
-	skip string // why the block is not run: ```sh skip="…"
-	file string // its name, from a comment in its first line
+	skip string // the reason why the block is not run: ```sh skip="…"
+	file string // file name from a comment in its first line
 	text string
 }
 
@@ -34,7 +34,8 @@ var (
 	fileName  = regexp.MustCompile(`^(?://|--|#) (\S+\.\w+)$`)
 )
 
-// docBlocks returns the code blocks of a page, whose path is below root.
+// docBlocks returns the code blocks of a page. The path of the page is relative
+// to root.
 func docBlocks(root, page string) ([]docBlock, error) {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
@@ -68,8 +69,8 @@ func docBlocks(root, page string) ([]docBlock, error) {
 	return blocks, nil
 }
 
-// allDocBlocks returns the code blocks of the README and of docs, without
-// those of the generated reference: the tests of the manuals run its examples.
+// allDocBlocks returns the code blocks of the README and of docs, except those of
+// the generated reference, because the tests of the manuals run its examples.
 func allDocBlocks(root string) ([]docBlock, error) {
 	pages := []string{"README.md"}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d os.DirEntry, err error) error {
@@ -94,8 +95,8 @@ func allDocBlocks(root string) ([]docBlock, error) {
 }
 
 // TestDocs checks or runs every code block of the README and of docs, in one
-// directory. A block with a file name in a comment in its first line is
-// that file, and has the same text on all pages. By language:
+// directory. A block with a file name in a comment in its first line is the
+// content of that file, and must have the same text on all pages. By language:
 //
 //	alloy         is formatted and passes weir check
 //	lua, js, ts   passes weir check, and weir test with its tests and examples
@@ -164,14 +165,14 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// docRunner runs commands in the directory with the files of the docs.
+// docRunner runs commands in the directory that contains the files of the docs.
 type docRunner struct {
 	dir, root string
-	weir      *exec.Cmd // weir run, nil while none runs
+	weir      *exec.Cmd // the running weir, or nil
 	log       bytes.Buffer
 }
 
-// test checks or runs a block; output is the output of the last block sh.
+// test checks or runs a block. output is the output of the last sh block.
 func (d *docRunner) test(t *testing.T, b docBlock, output *string) (err error) {
 	var out string
 	switch b.lang {
@@ -209,8 +210,8 @@ func (d *docRunner) test(t *testing.T, b docBlock, output *string) (err error) {
 	return nil
 }
 
-// outputPattern matches output that consists of the lines of text, whatever
-// the width of spaces; … stands for any text.
+// outputPattern matches output that consists of the lines of text, with any
+// amount of white space; … stands for any text.
 func outputPattern(text string) *regexp.Regexp {
 	p := regexp.QuoteMeta(strings.Join(strings.Fields(text), " "))
 	p = strings.ReplaceAll(p, " ", `\s+`)
@@ -219,9 +220,9 @@ func outputPattern(text string) *regexp.Regexp {
 
 var makefileTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
-// runLine runs one command line. The targets of make must be in the Makefile. weir
-// run is started, must become ready, and runs until the next one or the end of the
-// page; meanwhile other commands can talk to it.
+// runLine runs one command line. The targets of make must be in the Makefile.
+// weir run is started and must become ready. It runs until the next weir run or
+// the end of the page, so that other commands can communicate with it.
 func (d *docRunner) runLine(t *testing.T, line string) (out string, err error) {
 	words := strings.Fields(line)
 	switch {
@@ -276,12 +277,12 @@ func (d *docRunner) start(line string) error {
 		if _, err = fetch(filepath.Join(d.dir, "data-weir"), "/-/ready"); err == nil {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond) // it is another process
+		time.Sleep(100 * time.Millisecond) // weir is another process
 	}
 	return fmt.Errorf("not ready within a minute: %w", err)
 }
 
-// stop stops the weir that runs.
+// stop stops the running weir.
 func (d *docRunner) stop(t *testing.T) {
 	if d.weir == nil {
 		return
@@ -295,7 +296,7 @@ func (d *docRunner) stop(t *testing.T) {
 	d.weir = nil
 }
 
-// TestDocMistakes: TestDocs notices blocks that are wrong.
+// TestDocMistakes: TestDocs detects wrong blocks.
 func TestDocMistakes(t *testing.T) {
 	f := func(lang, file, text, want string) {
 		t.Helper()

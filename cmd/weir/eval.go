@@ -21,8 +21,8 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// evalTime is what a plain file may take unless --time says otherwise: a file
-// that somebody waits for, not a hook that data waits for.
+// evalTime is the default time limit for a plain file. It is longer than that of
+// a hook, because a user waits for the file instead of data.
 const evalTime = 10 * time.Second
 
 func evalCommand(t *terminal, stdin io.Reader) *cobra.Command {
@@ -76,15 +76,14 @@ standards.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // what follows FILE is the file's
+	f.SetInterspersed(false) // arguments after FILE are arguments of the file
 	f.DurationVar(&o.Time, "time", evalTime, "what the file may take")
 	f.StringVar(&memory, "memory", "64MiB", "what the file may hold")
 	f.StringVar(&dir, "scripts", "", "folder whose lib has the modules that FILE requires or imports (default: the folder of FILE)")
 	return cmd
 }
 
-// readPlain reads a file, or stdin, of which no more is needed than the limit and a
-// byte.
+// readPlain reads a file, or stdin, up to one byte more than the limit.
 func readPlain(stdin io.Reader, name string) (string, error) {
 	var text []byte
 	var err error

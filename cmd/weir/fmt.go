@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// maxStdin bounds what is read from standard input; config.Format refuses less.
+// maxStdin limits the size of standard input. config.Format has a lower limit.
 const maxStdin = 2 << 20
 
 func fmtCommand(t *terminal) *cobra.Command {
@@ -60,7 +60,7 @@ the exit code is 1.`,
 	return cmd
 }
 
-// formatter formats files and keeps what is to be said at the end.
+// formatter formats files and counts the results.
 type formatter struct {
 	t           *terminal
 	write, test bool
@@ -92,7 +92,7 @@ func (f *formatter) argument(arg string, stdin io.Reader) error {
 	}
 	root := arg
 	if l, err := os.Lstat(arg); err == nil && l.Mode()&fs.ModeSymlink != 0 {
-		root += string(filepath.Separator) // the walk begins at what it leads to
+		root += string(filepath.Separator) // so that the walk begins at the target of the link
 	}
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -103,7 +103,7 @@ func (f *formatter) argument(arg string, stdin io.Reader) error {
 		case d.IsDir() || !config.IsConfigFile(path):
 			return nil
 		}
-		if fi, err := os.Stat(path); err != nil || fi.IsDir() { // a link that dangles, or to a directory
+		if fi, err := os.Stat(path); err != nil || fi.IsDir() { // a broken link, or a link to a directory
 			return err
 		}
 		return f.file(path)
@@ -141,7 +141,7 @@ func (f *formatter) text(name, text string, write func(string) error) error {
 	return err
 }
 
-// end says what exit code the run has.
+// end returns the error that determines the exit code.
 func (f *formatter) end() error {
 	if f.failed > 0 {
 		fmt.Fprintln(f.t.err, count(f.failed, "file")+" with mistakes left alone")
@@ -155,9 +155,9 @@ func (f *formatter) end() error {
 	return nil
 }
 
-// replaceFile puts a file with the content, and the owner and permissions of the
-// old one, in its place, at once. A symbolic link stays, and what it leads to is
-// replaced.
+// replaceFile atomically replaces a file by one with the content and with the
+// owner and permissions of the old file. If path is a symbolic link, its target
+// is replaced.
 func replaceFile(path, content string) (err error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -167,7 +167,8 @@ func replaceFile(path, content string) (err error) {
 	if err != nil {
 		return err
 	}
-	// The name begins with a dot: a running weir does not take it for a config.
+	// The name begins with a dot, so that a running weir does not load the file
+	// as a config.
 	tmp, err := os.CreateTemp(filepath.Dir(resolved), ".weir-fmt-*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
@@ -175,7 +176,7 @@ func replaceFile(path, content string) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot write %s: %w", path, err)
-			_ = os.Remove(tmp.Name()) // it is the first error that counts
+			_ = os.Remove(tmp.Name()) // report the first error
 		}
 	}()
 	_, err = tmp.WriteString(content)

@@ -20,10 +20,11 @@ import (
 	"testing"
 )
 
-// mutableGlobals are the variables of packages that change while the program runs, each
-// with the reason why it is not a field of something that main makes.
+// mutableGlobals are the package variables that change while the program runs,
+// each with the reason why it is not a field of a value that main creates.
 var mutableGlobals = map[string]string{
-	// One for the process, because what they count or number is.
+	// One per process, because the things that they count or number exist once
+	// per process.
 	"engine/batch.ids":                         "series of all components are numbered in one space: a Memo is indexed by the ID of any source's series",
 	"engine/batch.lastSource":                  "sources of all components have different numbers",
 	"engine/files.calls":                       "calls that hang hold threads of the process",
@@ -34,7 +35,7 @@ var mutableGlobals = map[string]string{
 	"scripting/js.patternClock":                "regexp2 has one clock for all patterns",
 	"scripting/js.watching":                    "one goroutine watches the calls of all VMs",
 
-	// Caches and shared values: they change memory and time, but no result.
+	// Caches and shared values: they affect memory and time, but no results.
 	"engine/batch.published":             "equal series of all components share their memory",
 	"engine/expr.patterns":               "compiled patterns, limited by bytes for the process",
 	"natives/loki/process.expressions":   "compiled patterns, limited by bytes for the process",
@@ -43,16 +44,16 @@ var mutableGlobals = map[string]string{
 	"scripting/js.paths":                 "names that all VMs share",
 	"scripting/js.shapes":                "layouts of Go types that all VMs share",
 
-	// Tests set them.
+	// Set by tests.
 	"engine/files/internal/seam.Before":   "tests get between engine/files and the file system; nil otherwise",
 	"engine/files/internal/seam.Between":  "tests get between engine/files and the file system; nil otherwise",
 	"engine/files/internal/seam.Patience": "tests wait less; 0 otherwise",
 
-	// Settings of libraries, which have no other place for them.
+	// Settings of libraries that have no other place for them.
 	"github.com/dlclark/regexp2/v2.DefaultMatchTimeout": "set once before the first VM",
 	"github.com/yuin/gopher-lua.MaxArrayIndex":          "set once before the first VM",
 
-	// Nothing writes to them: only their address is taken.
+	// Never written to: only their address is taken.
 	"cmd/weirbench/faults.dead":    "read only",
 	"cmd/weirbench/faults.deaf":    "read only",
 	"cmd/weirbench/faults.hanging": "read only",
@@ -61,7 +62,7 @@ var mutableGlobals = map[string]string{
 	"scripting/js.chars":           "read only",
 }
 
-// TestMutableGlobals: there are no mutable globals but those of the list.
+// TestMutableGlobals: there are no mutable globals except those in the list.
 func TestMutableGlobals(t *testing.T) {
 	found := findMutableGlobals(t, "../..", "./...")
 	for _, name := range found {
@@ -79,9 +80,9 @@ func TestMutableGlobals(t *testing.T) {
 	}
 }
 
-// findMutableGlobals returns the package-level variables, as directory.name, that are
-// assigned to outside of init functions, whose address is taken or used by a method, or
-// that have a lock or an atomic.
+// findMutableGlobals returns the package variables, as directory.name, that are
+// assigned outside of init functions, whose address is taken or used by a method,
+// or that contain a lock or an atomic.
 func findMutableGlobals(t *testing.T, dir string, patterns ...string) (names []string) {
 	t.Helper()
 	type listed struct {
@@ -135,7 +136,7 @@ func findMutableGlobals(t *testing.T, dir string, patterns ...string) (names []s
 		}
 		for v := range mutableIn(pkg, parsed, info) {
 			if v.Type().String() == "sync.Pool" {
-				continue // scratch memory, which says nothing
+				continue // scratch memory, which contains no state
 			}
 			names = append(names, strings.TrimPrefix(v.Pkg().Path(), module+"/")+"."+v.Name())
 		}
@@ -144,10 +145,10 @@ func findMutableGlobals(t *testing.T, dir string, patterns ...string) (names []s
 	return slices.Compact(names)
 }
 
-// mutableIn returns the variables that the files of a package change.
+// mutableIn returns the variables that the files of a package modify.
 func mutableIn(pkg *types.Package, parsed []*ast.File, info *types.Info) map[*types.Var]bool {
 	mutable := map[*types.Var]bool{}
-	// global returns the variable of a package of which x is a part, nil for none.
+	// global returns the package variable that contains x, or nil.
 	global := func(x ast.Expr) *types.Var {
 		for {
 			switch e := x.(type) {
@@ -155,7 +156,7 @@ func mutableIn(pkg *types.Package, parsed []*ast.File, info *types.Info) map[*ty
 				x = e.X
 			case *ast.SelectorExpr:
 				if id, ok := e.X.(*ast.Ident); ok {
-					if _, ok := info.Uses[id].(*types.PkgName); ok { // of another package
+					if _, ok := info.Uses[id].(*types.PkgName); ok { // belongs to another package
 						v, _ := info.Uses[e.Sel].(*types.Var)
 						return v
 					}
@@ -212,7 +213,8 @@ func mutableIn(pkg *types.Package, parsed []*ast.File, info *types.Info) map[*ty
 					note(n.Args[0])
 				}
 			case *ast.SelectorExpr:
-				// A method with a pointer receiver of a variable that is no pointer.
+				// A method with a pointer receiver, called on a variable that is
+				// not a pointer.
 				s := info.Selections[n]
 				if s == nil || s.Kind() != types.MethodVal {
 					return true
@@ -230,7 +232,7 @@ func mutableIn(pkg *types.Package, parsed []*ast.File, info *types.Info) map[*ty
 	return mutable
 }
 
-// hasLock reports whether a type has a field that only values that change have.
+// hasLock reports whether a type contains a field that only mutable values have.
 func hasLock(t types.Type) bool {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()
@@ -239,7 +241,7 @@ func hasLock(t types.Type) bool {
 		switch path := n.Obj().Pkg().Path(); {
 		case path == "sync" || path == "sync/atomic":
 			return true
-		case !strings.HasPrefix(path, module): // such as strings.Replacer: what it has is its own affair
+		case !strings.HasPrefix(path, module): // for example strings.Replacer, which manages its own state
 			return false
 		}
 	}

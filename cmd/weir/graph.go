@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/flowchart"
 )
 
-// graphFormats are what weir graph can write.
+// graphFormats are the output formats of weir graph.
 var graphFormats = []string{"dot", "svg"}
 
 func graphCommand(t *terminal) *cobra.Command {
@@ -56,7 +56,7 @@ If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 	return cmd
 }
 
-// chartOf returns the chart of a config, after it has written its mistakes.
+// chartOf returns the chart of a config. It prints the mistakes of the config.
 func chartOf(t *terminal, path, scripts string) (*flowchart.Chart, error) {
 	e, err := lookingEngine(path, scripts, "", scriptsUse{})
 	if err != nil {

@@ -32,7 +32,7 @@ func journalCommand(t *terminal) *cobra.Command {
 	return cmd
 }
 
-// journalFormats are how journal stats can be written.
+// journalFormats are the output formats of journal stats.
 var journalFormats = []string{"text", "json"}
 
 func journalStatsCommand(t *terminal) *cobra.Command {
@@ -75,7 +75,7 @@ func journalStats(out io.Writer, dir, format string) error {
 		return cannotStart(fmt.Errorf(`--format must be "text" or "json", not %q`, format))
 	}
 	dirs, err := journal.Find(dir)
-	if err != nil && checkStorage(dir) != nil { // else no sink has made a journal yet
+	if err != nil && checkStorage(dir) != nil { // otherwise, no sink has created a journal yet
 		return err
 	}
 	reports := []journalReport{}
@@ -107,7 +107,7 @@ func journalStats(out io.Writer, dir, format string) error {
 	return nil
 }
 
-// write prints the report for people.
+// write prints the report as text.
 func (r journalReport) write(out io.Writer, now time.Time) error {
 	var errs []error
 	line := func(name, format string, args ...any) {
@@ -177,7 +177,7 @@ func age(now, at time.Time) time.Duration {
 	return d.Round(time.Second)
 }
 
-// bytesText writes a size as the config does.
+// bytesText formats a size as in the config.
 func bytesText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	f := float64(n)

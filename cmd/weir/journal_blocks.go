@@ -13,31 +13,31 @@ import (
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 )
 
-// journalReport is a journal's figures, with those that only the component that
-// wrote the blocks can tell.
+// journalReport contains the statistics of a journal, including those that depend
+// on the component that wrote the blocks.
 type journalReport struct {
 	journal.Report
-	Component string         `json:"component"`       // that wrote it, or "unknown"
-	Samples   int            `json:"pending_samples"` // of the blocks that can be read, as all below
+	Component string         `json:"component"`       // the component that wrote it, or "unknown"
+	Samples   int            `json:"pending_samples"` // in the readable blocks, as are all following fields
 	Lines     int            `json:"pending_lines"`
 	Series    int            `json:"pending_series"`
 	Streams   int            `json:"pending_streams"`
-	Messages  map[string]int `json:"pending_messages,omitempty"` // blocks by message, of a scripted sink by signal
+	Messages  map[string]int `json:"pending_messages,omitempty"` // blocks by message; for a scripted sink, by signal
 	Headers   int            `json:"pending_header_values,omitempty"`
 	Tenants   int            `json:"pending_tenants,omitempty"`
-	Unknown   int            `json:"unknown_blocks,omitempty"` // blocks whose kind is not known
-	Damaged   map[string]int `json:"damaged_blocks,omitempty"` // blocks by what is wrong with them
+	Unknown   int            `json:"unknown_blocks,omitempty"` // blocks of unknown kind
+	Damaged   map[string]int `json:"damaged_blocks,omitempty"` // blocks by error
 }
 
-// The components whose blocks have numbers that others use as well.
+// The components whose block kinds overlap with those of another component.
 const (
 	remoteWrite = "prometheus.remote_write"
 	lokiWrite   = "loki.write"
 )
 
-// blockReader counts the blocks of one kind of journal.
+// blockReader counts the blocks of one component.
 type blockReader interface {
-	Has(journal.Block) bool // whether the number of the kind is one of the component's
+	Has(journal.Block) bool // Has reports whether the component has blocks of this kind.
 	Add(journal.Block) error
 }
 
@@ -50,9 +50,10 @@ type journalBlocks struct {
 	damaged map[string]int
 }
 
-// readers returns who may read a block, in the order to try. Kinds of blocks are
-// numbers of their component, but for those of scripted sinks: whose the journal
-// is decides, and if that is not known, who can read the block.
+// readers returns the candidates for reading a block, in the order to try. Except
+// for scripted sinks, each component has its own numbers for kinds of blocks.
+// Therefore, the owner of the journal decides; if it is unknown, every reader
+// that supports the kind is tried.
 func (b *journalBlocks) readers(component string, of journal.Block) (readers []blockReader) {
 	switch {
 	case b.scripts.Has(of):
@@ -67,7 +68,7 @@ func (b *journalBlocks) readers(component string, of journal.Block) (readers []b
 	return slices.DeleteFunc(readers, func(r blockReader) bool { return !r.Has(of) })
 }
 
-// add counts a block of a component's journal, "" if that is not known.
+// add counts a block of a component's journal. component is "" if it is unknown.
 func (b *journalBlocks) add(component string, of journal.Block) {
 	readers := b.readers(component, of)
 	var err error
@@ -76,7 +77,7 @@ func (b *journalBlocks) add(component string, of journal.Block) {
 			return
 		}
 	}
-	if len(readers) != 1 { // nobody knows whose it is
+	if len(readers) != 1 { // the owner is unknown
 		b.unknown++
 		return
 	}
@@ -86,7 +87,7 @@ func (b *journalBlocks) add(component string, of journal.Block) {
 	b.damaged[err.Error()]++
 }
 
-// componentOf returns the name of a node's component: loki.write of
+// componentOf returns the name of the component of a node: loki.write for
 // m.x/loki.write.default.
 func componentOf(node string) string {
 	base := path.Base(node)
@@ -111,8 +112,8 @@ func inspectJournal(dir string) (journalReport, error) {
 	}, err
 }
 
-// component returns the name of the component that wrote the blocks, if the
-// journal does not say it.
+// component returns the name of the component that wrote the blocks, which may be
+// determined from the blocks if the journal does not contain it.
 func (b *journalBlocks) component(name string) string {
 	switch {
 	case name != "":
@@ -127,7 +128,7 @@ func (b *journalBlocks) component(name string) string {
 	return "unknown"
 }
 
-// messages returns how many blocks there are of each form.
+// messages returns the number of blocks by message.
 func (b *journalBlocks) messages() map[string]int {
 	all := map[string]int{}
 	for name, n := range b.samples.Messages() {
@@ -141,7 +142,7 @@ func (b *journalBlocks) messages() map[string]int {
 	return all
 }
 
-// records says what is in the blocks.
+// records describes the content of the blocks.
 func (r *journalReport) records() string {
 	damaged := 0
 	for _, n := range r.Damaged {
@@ -166,7 +167,7 @@ func (r *journalReport) records() string {
 	return strings.Join(parts, ", ")
 }
 
-// audience says for whom the blocks are, if they say.
+// audience describes for which tenants the blocks are, if they have tenants.
 func (r *journalReport) audience() (text string) {
 	if r.Headers > 0 {
 		text = fmt.Sprintf(", for %s of a header", count(r.Headers, "value"))

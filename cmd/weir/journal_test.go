@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// lokiBlock is a block of loki.write with two lines of each stream.
+// lokiBlock returns a block of loki.write with two lines for each stream.
 func lokiBlock(tenant string, streams ...string) journal.Block {
 	var raw []byte
 	for _, labels := range streams {
@@ -28,8 +28,8 @@ func lokiBlock(tenant string, streams ...string) journal.Block {
 	return journal.Block{Kind: 1, Samples: 2 * len(streams), Payload: append(payload, s2.EncodeSnappy(nil, raw)...)}
 }
 
-// TestJournalStatsByComponent: the component whose a journal is decides how its
-// blocks are read. Damage is what that component cannot read.
+// TestJournalStatsByComponent: the component that owns a journal determines how
+// its blocks are read. Blocks that this component cannot read count as damaged.
 func TestJournalStatsByComponent(t *testing.T) {
 	good := []journal.Block{lokiBlock("", `{app="a"}`, `{app="b"}`), lokiBlock("one", `{app="a"}`), lokiBlock("two", `{app="a"}`)}
 	garbage := journal.Block{Kind: 1, Samples: 3, Payload: []byte("\x00\x05garbage")}
@@ -70,7 +70,7 @@ func TestJournalStatsByComponent(t *testing.T) {
 				}
 			}
 		}
-		look() // while it is open
+		look() // while the journal is open
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,14 +85,14 @@ func TestJournalStatsByComponent(t *testing.T) {
 	f("loki.write.default", []journal.Block{good[0], later}, "component loki.write\npending   4 lines of 2 streams, 1 block of an unknown kind in 2 blocks", `"unknown_blocks": 1`)
 	f("prometheus.remote_write.default", []journal.Block{garbage}, "component prometheus.remote_write\npending   1 damaged block in 1 block\n"+
 		"damaged   1 block cannot be read: s2: corrupt input")
-	// It is not known whose the journal is.
+	// The owner of the journal is unknown.
 	f("", good, "component loki.write\npending   8 lines of 4 streams in 3 blocks, for 2 tenants")
 	f("", []journal.Block{later, garbage}, "component unknown\npending   2 blocks of an unknown kind in 2 blocks")
 	f("queue.of_a_later_weir.x", []journal.Block{later, good[0]}, "component queue.of_a_later_weir\npending   2 blocks of an unknown kind in 2 blocks")
 }
 
-// TestJournalStatsOfADamagedFile: a block whose bytes changed on the disk is
-// named.
+// TestJournalStatsOfADamagedFile: the report names a block whose bytes changed on
+// disk.
 func TestJournalStatsOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	j, err := journal.Open(dir, journal.Options{Shards: 1, Owner: journal.Owner{Node: "loki.write.default"}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})

@@ -25,8 +25,8 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// buildScript builds a script of a language, whose name is that of its files, in
-// front of a sink.
+// buildScript builds a script in front of a sink. language is the extension of
+// its files.
 func buildScript(t testing.TB, language, src string) (component.Component, *componenttest.Node, *flowtest.Sink) {
 	t.Helper()
 	c, err := registry.NewCatalog(registry.Options{
@@ -52,8 +52,8 @@ func buildScript(t testing.TB, language, src string) (component.Component, *comp
 	return node.Build(t, reg, args), node, sink
 }
 
-// operation is a statement of a hook in both languages. In it L is a label, V a
-// value of one, N a number and X an expression.
+// operation is a statement of a hook in both languages. In it, L stands for a
+// label, V for a label value, N for a number and X for an expression.
 type operation struct{ lua, js string }
 
 var sampleOperations = []operation{
@@ -136,7 +136,7 @@ func TestLanguagesAgreeOnAll(t *testing.T) {
 	f("lineOperations", lineOperations, api.Get().Logs)
 }
 
-// filled is an operation with what its letters stand for, the same in both
+// filled returns an operation with its letters replaced, in the same way in both
 // languages.
 func (o operation) filled(r *rand.Rand) operation {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
@@ -164,7 +164,7 @@ func (o operation) filled(r *rand.Rand) operation {
 	return o
 }
 
-// cutLetter is where a letter stands alone in code, -1 for nowhere.
+// cutLetter returns the first index in code at which a letter stands alone, or -1.
 func cutLetter(code, letter string) int {
 	word := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
@@ -254,7 +254,7 @@ func agree(t *testing.T, seed uint64) {
 	got := map[string]string{}
 	for language, src := range sources {
 		c, node, sink := buildScript(t, language, src)
-		for _, text := range append(in, in[0]) { // a second time, which remembers
+		for _, text := range append(in, in[0]) { // the second pass uses caches
 			sendText(t, c, hook, text)
 		}
 		var out []byte
@@ -292,15 +292,14 @@ func sendText(t *testing.T, c component.Component, hook, text string) {
 	}
 }
 
-// TestLanguagesAgree: the same operations make the same of a batch in every
-// language.
+// TestLanguagesAgree: the same operations have the same result in every language.
 func TestLanguagesAgree(t *testing.T) {
 	for seed := range uint64(60) {
 		agree(t, seed)
 	}
 }
 
-// FuzzLanguages looks for operations on which the languages differ.
+// FuzzLanguages searches for operations with different results in the languages.
 func FuzzLanguages(f *testing.F) {
 	for seed := range uint64(10) {
 		f.Add(seed)

@@ -36,11 +36,12 @@ func main() {
 // The exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // mistakes in the config, a run that went wrong
-	exitUsage  = 2 // the command line, or weir cannot start here
+	exitFailed = 1 // mistakes in the config, a failed run
+	exitUsage  = 2 // wrong command line, or weir cannot start
 )
 
-// exitError is an error with an exit code. Without err, everything was said.
+// exitError is an error with an exit code. If err is nil, the error was already
+// printed.
 type exitError struct {
 	code int
 	err  error
@@ -55,7 +56,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// cannotStart makes err one that ends weir with exit code 2.
+// cannotStart wraps err so that weir exits with code 2.
 func cannotStart(err error) error {
 	if err == nil {
 		return nil
@@ -71,9 +72,9 @@ func execute(ctx context.Context, t *terminal, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	if cmd.Name() == "run" && !t.errTerminal && t.log == nil { // before it had a log
+	if cmd.Name() == "run" && !t.errTerminal && t.log == nil { // the error occurred before the log was created
 		s, _ := newServices("", cmd.Flag("log.format").Value.String(), t.err)
-		if s == nil { // it is the format that is wrong
+		if s == nil { // the format is invalid
 			s, _ = newServices("", "", t.err)
 		}
 		t.log = s.telemetry.Logger
@@ -94,8 +95,8 @@ func execute(ctx context.Context, t *terminal, args []string) int {
 	return exitUsage
 }
 
-// failed makes a command's own error one with exit code 1: what is left
-// without a code is the command line's.
+// failed wraps the error of a command so that weir exits with code 1. Errors
+// without a code are errors in the command line.
 func failed(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
@@ -125,7 +126,7 @@ When a script is saved, weir reloads it without losing a sample.`,
 `, "\n"),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is our own
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // weir has its own completion command
 	}
 	root.SetOut(t.out)
 	root.SetErr(t.err)
@@ -171,7 +172,7 @@ func versionCommand(out io.Writer) *cobra.Command {
 	}
 }
 
-// licence says what the binary is under.
+// licence returns the licence of the binary.
 func licence() string {
 	if logql.Linked {
 		return "Apache-2.0, with Loki's LogQL, which is AGPL-3.0 (built with -tags nologql, it would not be there)"
@@ -179,7 +180,7 @@ func licence() string {
 	return "Apache-2.0, without Loki's LogQL (built with -tags nologql)"
 }
 
-// revision is the commit that the binary was built from, where Go knows it.
+// revision returns the commit from which the binary was built, if Go recorded it.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

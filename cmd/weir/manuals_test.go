@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// configSections returns the blocks of config that a manual shows: indented lines, from
-// one that begins a block or names a file to the last brace before other text.
-// Those that follow each other are one section.
+// configSections returns the config blocks in a manual: indented lines, from one
+// that begins a block or names a file to the last brace before other text.
+// Consecutive blocks are one section.
 func configSections(manual string) (sections []string) {
 	begin := regexp.MustCompile(`^  (// \S+\.alloy|[a-z_.]+( "\w+")? \{.*)$`)
 	var b strings.Builder

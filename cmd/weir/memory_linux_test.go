@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/cmd/weir/memory"
 )
 
-// TestReleaseProgram holds that a process of weir's size has fewer pages of its
-// program in memory afterwards, and goes on. It is a process of its own, in which
-// nothing else runs.
+// TestReleaseProgram checks that a process of weir's size has fewer pages of its
+// program in memory afterwards and continues to run. It uses a separate process,
+// in which nothing else runs.
 func TestReleaseProgram(t *testing.T) {
 	const inChild = "WEIR_TEST_RELEASE"
 	if os.Getenv(inChild) == "" {
@@ -37,7 +37,7 @@ func TestReleaseProgram(t *testing.T) {
 	if after >= before {
 		t.Errorf("%d kB of the program are in memory, before it were %d", after, before)
 	}
-	for range 2 { // what was given back comes back, as it was
+	for range 2 { // released pages are loaded again, with the same content
 		if err := memory.ReleaseProgram(); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestReleaseProgram(t *testing.T) {
 	}
 }
 
-// filePages returns how many kB of files this process has in its memory.
+// filePages returns the size of the file pages of this process in memory, in kB.
 func filePages(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/status")

@@ -4,8 +4,8 @@ package main
 
 import "io/fs"
 
-// keepOwner does nothing here.
+// keepOwner does nothing on this system.
 func keepOwner(string, fs.FileInfo) error { return nil }
 
-// writableBy says nothing where permissions are not Unix's.
+// writableBy returns "" on systems without Unix permissions.
 func writableBy(string) string { return "" }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a new file the owner and group of the one that it replaces:
-// root, who formats, must not take it from who reads it.
+// keepOwner gives a new file the owner and group of the file that it replaces. If
+// root formats a file, its owner must still be able to read it.
 func keepOwner(path string, old fs.FileInfo) error {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -30,9 +30,9 @@ func keepOwner(path string, old fs.FileInfo) error {
 	return nil
 }
 
-// writableBy says who can write a file or folder beside its owner, and whether
-// that is a stranger; "" when it is neither. In a folder with the sticky bit,
-// such as /tmp, nobody can replace what is another's.
+// writableBy returns the reasons why users other than root and the current user can
+// change a file or folder, or "" if there are none. In a folder with the sticky bit,
+// such as /tmp, users cannot replace files of other users.
 func writableBy(path string) string {
 	fi, err := os.Stat(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReplaceFileKeepsOwner: a file that root writes still belongs to who had it.
+// TestReplaceFileKeepsOwner: a file that root writes keeps its owner.
 func TestReplaceFileKeepsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")

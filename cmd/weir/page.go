@@ -60,9 +60,9 @@ The exit code is 2 when no weir runs with the storage path.`,
 	return cmd
 }
 
-// postTo makes a request without a body to the weir that runs with a storage
-// directory, and returns the answer as text that can be printed; ok is whether
-// its status is 200.
+// postTo sends a request without a body to the weir that runs with a storage
+// directory. It returns the response as printable text. ok is true if its status
+// is 200.
 func postTo(ctx context.Context, dir, path string) (text string, ok bool, err error) {
 	if err := checkStorage(dir); err != nil {
 		return "", false, err

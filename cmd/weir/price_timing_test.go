@@ -14,18 +14,18 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// price is one row of the table of prices: the same work in a script of each
-// language and in native Go, on the same batch.
+// price is one row of the price table: the same work in a script of each language
+// and in native Go, on the same batch.
 type price[B any] struct {
 	name    string
-	lua, js string // members of the definition
+	lua, js string // members of the script's definition
 	native  func(b B) B
-	fresh   func(b B, round int) B // makes some of the series new ones; nil: none
+	fresh   func(b B, round int) B // replaces some of the series by new ones; may be nil
 }
 
 const priceTime = 1_700_000_000_000
 
-// priceBatch is 2000 samples of 2000 series with ten labels, as ENGINES has it.
+// priceBatch returns 2000 samples of 2000 series with ten labels.
 func priceBatch() *batch.Metrics {
 	b := &batch.Metrics{Source: batch.NewSource()}
 	for i := range 2000 {
@@ -43,7 +43,7 @@ func priceBatch() *batch.Metrics {
 	return b
 }
 
-// priceLogs are 1000 JSON lines of about 210 bytes, of 20 streams.
+// priceLogs returns 1000 JSON lines of about 210 bytes, in 20 streams.
 func priceLogs() *batch.Logs {
 	b := &batch.Logs{Source: batch.NewSource()}
 	var streams []*batch.Stream
@@ -64,8 +64,8 @@ func priceLogs() *batch.Logs {
 	return b
 }
 
-// nativeFilter returns what a component in Go makes of a batch whose rows it
-// judges one by one: a batch of those that it keeps.
+// nativeFilter returns a Go function that checks the rows of a batch one by one
+// and returns a batch of the rows that it keeps.
 func nativeFilter(keep func(s *batch.Series, v float64) bool) func(*batch.Metrics) *batch.Metrics {
 	return func(b *batch.Metrics) *batch.Metrics {
 		out := &batch.Metrics{Source: b.Source}
@@ -78,8 +78,8 @@ func nativeFilter(keep func(s *batch.Series, v float64) bool) func(*batch.Metric
 	}
 }
 
-// nativeMemo returns what a component in Go makes of a batch when it remembers
-// what became of each series: dropped (nil) or with other labels.
+// nativeMemo returns a Go function that caches the result for each series:
+// dropped (nil) or with other labels.
 func nativeMemo() func(*batch.Metrics) *batch.Metrics {
 	memo := new(batch.Memo[*batch.Series])
 	var l batch.Builder
@@ -122,7 +122,8 @@ func nativeLines(keep func(s *batch.Stream, line string) bool) func(*batch.Logs)
 	}
 }
 
-// nativeDecode is what is mostly written in Go: a struct of what is wanted.
+// nativeDecode returns typical Go code: it decodes into a struct with the
+// required fields.
 func nativeDecode(keep func(level, msg string) bool) func(*batch.Logs) *batch.Logs {
 	return nativeLines(func(_ *batch.Stream, line string) bool {
 		var v struct{ Level, Msg string }
@@ -135,7 +136,7 @@ func jsMetrics(body string) string  { return "metrics(batch, ctx) {\n" + body + 
 func luaLogs(body string) string    { return "logs = function(batch, ctx)\n" + body + "\nend" }
 func jsLogs(body string) string     { return "logs(batch, ctx) {\n" + body + "\n}" }
 
-// renewed renews 1 % of the series.
+// renewed replaces 1 % of the series by new ones.
 func renewed(b *batch.Metrics, round int) *batch.Metrics { return renew(b, b.Len()/100, round) }
 
 func notX(s *batch.Series, v float64) bool { return !isX(s, v) }
@@ -196,8 +197,8 @@ var logPrices = []price[*batch.Logs]{
 	{"each, sets label", luaLogs(`batch:each(function(r) r.labels.team = "a" end)`), jsLogs(`batch.each((r) => { r.labels.team = "a" })`), nil, nil},
 }
 
-// BenchmarkPrices is the table of prices: what a record costs in a script, and
-// beside it in native Go doing the same.
+// BenchmarkPrices measures the price table: the cost of a record in a script, and
+// of the same work in native Go.
 func BenchmarkPrices(b *testing.B) {
 	for _, p := range prices {
 		p.measure(b, priceBatch(), func(c component.Component, in *batch.Metrics) {
@@ -206,7 +207,7 @@ func BenchmarkPrices(b *testing.B) {
 	}
 }
 
-// BenchmarkLogPrices is the table for log lines.
+// BenchmarkLogPrices measures the price table for log lines.
 func BenchmarkLogPrices(b *testing.B) {
 	for _, p := range logPrices {
 		p.measure(b, priceLogs(), func(c component.Component, in *batch.Logs) {
@@ -215,9 +216,9 @@ func BenchmarkLogPrices(b *testing.B) {
 	}
 }
 
-// measure sends a batch through both scripts and the native way. They take
-// turns, and the medians count: on a busy machine all are slow, their ratios
-// are not.
+// measure sends a batch through both scripts and the native code. They take
+// turns, and the medians count: on a busy machine all of them are slow, but their
+// ratios stay meaningful.
 func (p price[B]) measure(b *testing.B, in B, send func(c component.Component, in B)) {
 	b.Run(p.name, func(b *testing.B) {
 		names := []string{"lua", "js"}
@@ -244,7 +245,7 @@ func (p price[B]) measure(b *testing.B, in B, send func(c component.Component, i
 				b.StartTimer()
 			}
 			for i := range ways {
-				at := (i + n) % len(ways) // the first one finds cold caches
+				at := (i + n) % len(ways) // the first one runs with cold caches
 				began := time.Now()
 				ways[at](in)
 				took[at] = append(took[at], time.Since(began))
@@ -268,7 +269,7 @@ func priceLen(in any) int {
 	panic("BUG: a price of no batch")
 }
 
-// buildPrice builds a script whose batches are refused behind it, as the sink
+// buildPrice builds a script whose output batches are refused, because the sink
 // would keep all of them.
 func buildPrice(b *testing.B, language, src string) component.Component {
 	c, node, sink := buildScript(b, language, src)

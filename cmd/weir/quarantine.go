@@ -255,8 +255,8 @@ func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req no
 	return nil
 }
 
-// askQuarantine asks the running weir. The error wraps fs.ErrNotExist when no
-// such node runs.
+// askQuarantine sends the request to the running weir. The error wraps
+// fs.ErrNotExist if there is no such node.
 func askQuarantine(ctx context.Context, dir, node, what string, q node.QuarantineRequest) (results []node.QuarantineResult, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -320,7 +320,7 @@ func quarantineDrop(ctx context.Context, t *terminal, dir, name string, ids []ui
 		}
 		results, err = dropOnDisk(dir, name, ids)
 		err = errors.Join(err, lock.Release())
-	case errors.Is(err, fs.ErrNotExist): // the node is no more: nobody else looks there
+	case errors.Is(err, fs.ErrNotExist): // the node does not exist any more, and nothing else uses its files
 		results, err = dropOnDisk(dir, name, ids)
 	}
 	if err != nil {

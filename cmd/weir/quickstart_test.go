@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/quickstart"
 )
 
-// The quickstart of every system is a config without a mistake.
+// TestQuickstartIsFine: the quickstart of every system is a valid config.
 func TestQuickstartIsFine(t *testing.T) {
 	for goos, blocks := range map[string]string{"linux": "5 blocks", "darwin": "4 blocks"} {
 		path := filepath.Join(t.TempDir(), "quickstart.alloy")

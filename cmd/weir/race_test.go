@@ -2,5 +2,6 @@
 
 package main
 
-// raceDetector says that everything takes several times longer.
+// raceDetector is true if the race detector is on, which makes everything several
+// times slower.
 const raceDetector = true

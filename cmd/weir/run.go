@@ -122,7 +122,8 @@ Exit codes:
 	return cmd
 }
 
-// run runs the config at path until a signal; "" is the quickstart.
+// run runs the config at path until a signal arrives. If path is "", it runs the
+// quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
 	memory.Start()
 	s, err := newServices(o.listen, o.logFormat, t.err)
@@ -198,15 +199,15 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		return cannotStart(err)
 	}
 	if err := control.WriteToken(lock.Dir(), s.http.Token()); err != nil {
-		// A full disk, for one, is no reason not to start.
+		// weir starts even if, for example, the disk is full.
 		s.telemetry.Logger().Warn("API clients cannot use weir over TCP, only the control socket", "err", err)
 	}
 	if err := storage.CheckPrivate(lock.Dir()); err != nil {
 		s.telemetry.Logger().Warn("the storage directory is not protected", "err", err)
 	}
 
-	// What runs beside the engine ends with it, not with the signal: a reload
-	// by socket is answered while the engine stops.
+	// Goroutines that run together with the engine end with it, not with the
+	// signal, so that a reload by socket is answered while the engine stops.
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { reloadOn(beside, hangups, e) })
@@ -229,13 +230,13 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	return runError(t, e, path, err, ctx.Err() != nil)
 }
 
-// announcer says what the engine says, and before the first line, which says
-// that it has started, where the page and the sandbox are. Only then it is known
-// how the config wants logs.
+// announcer returns a function that prints the lines of the engine. Before the
+// first line, which reports the start, it prints the addresses of the page and of
+// the sandbox, because the log format of the config is only known then.
 func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions.Store) func(line string) {
 	where := sync.OnceFunc(func() {
 		tested.Sweep()              // every script of the config has been tested
-		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
+		_ = memory.ReleaseProgram() // releases memory of the start; memory.Keep tries again
 		if sandboxURL != "" {
 			t.printStatus("sandbox", sandboxURL+" answers PromQL until weir stops")
 		}
@@ -244,7 +245,7 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 		case t.logger() == nil && t.errTerminal:
 			t.printStatus("page", h.PageURL())
 			t.printStatus("", "this link opens the page once, within 10 minutes; 'weir page' prints another")
-		default: // a log is for more eyes than the link is
+		default: // more people can read the log than may use the link
 			t.printStatus("page", url)
 		}
 	})
@@ -254,9 +255,10 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 	}
 }
 
-// logTo makes the log of a run what t says, unless that is read by people: on a
-// terminal, as long as nobody asks for a format. Before a config is loaded, the
-// log has the level and format of its block logging, if that can be read alone.
+// logTo redirects the messages of t to the log of the run, unless people read
+// them: t is a terminal and no format was requested. Until a config is loaded,
+// the log uses the level and format of its logging block, if the block can be
+// read separately.
 func logTo(t *terminal, log *telemetry.Service, format, path string) {
 	logger := log.Logger()
 	t.log = func() *slog.Logger {
@@ -265,12 +267,12 @@ func logTo(t *terminal, log *telemetry.Service, format, path string) {
 		}
 		return logger
 	}
-	slog.SetDefault(logger)    // libraries that log by slog or log
+	slog.SetDefault(logger)    // for libraries that use slog or log
 	klog.SetSlogLogger(logger) // the client of discovery.kubernetes
 	if path == "" {
 		return
 	}
-	cfg, _ := config.Load(path) // its mistakes are reported when it is run
+	cfg, _ := config.Load(path) // mistakes are reported when the config is run
 	for _, b := range cfg.Blocks {
 		def := log.Definition()
 		if args := def.NewConfig(); b.Name == def.Block && !b.Decode(cfg.NewScope(version), args).HasErrors() {
@@ -279,11 +281,11 @@ func logTo(t *terminal, log *telemetry.Service, format, path string) {
 	}
 }
 
-// runError prints the mistakes of a config that was refused. What else ends the
-// engine before it was told to is a start that failed.
+// runError prints the mistakes of a config that was refused. If the engine ended
+// for another reason without being told to stop, the start failed.
 func runError(t *terminal, e *engine.Engine, path string, err error, told bool) error {
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
-		cfg, _ := e.Check(path) // for its files, and those it imports
+		cfg, _ := e.Check(path) // to get the config's files, including imported ones
 		if err := t.diagnostics(ds, cfg.Files); err != nil {
 			return err
 		}
@@ -295,11 +297,11 @@ func runError(t *terminal, e *engine.Engine, path string, err error, told bool) 
 	return err
 }
 
-// sandboxVariable is the environment variable by which configs and scripts see the URL
-// of the sandbox. It is set for them only, not for the process.
+// sandboxVariable is the environment variable in which configs and scripts find
+// the URL of the sandbox. It is set only for them, not for the process.
 const sandboxVariable = "WEIR_SANDBOX_URL"
 
-// startSandbox starts weir once more, as a sandbox.
+// startSandbox starts weir as a child process that is the sandbox.
 func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -308,15 +310,15 @@ func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Proce
 	return sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, func(line string) { t.errorf("the sandbox: %s", line) })
 }
 
-// oneWish is how close two signals may follow each other and still be one wish
-// to stop: timeout(1) signals the process and then its group, a terminal and a
-// wrapper may both pass on the same Ctrl-C.
+// oneWish is the time within which two signals count as one request to stop:
+// timeout(1) signals the process and then its group, and a terminal and a wrapper
+// may both forward the same Ctrl-C.
 const oneWish = time.Second
 
-// handleSignals takes over the process's signals until release is called. It returns a
-// context that the first SIGTERM or SIGINT ends, and a channel of SIGHUP. A second
-// SIGTERM or SIGINT, oneWish after the first or later, ends the process after a
-// call of last.
+// handleSignals handles the signals of the process until release is called. It
+// returns a context that ends with the first SIGTERM or SIGINT, and a channel of
+// SIGHUP. A second SIGTERM or SIGINT that arrives at least oneWish after the
+// first calls last and ends the process.
 func handleSignals(parent context.Context, last func()) (ctx context.Context, hangups <-chan os.Signal, release func()) {
 	ctx, cancel := context.WithCancel(parent)
 	hup := make(chan os.Signal, 1)
@@ -351,7 +353,7 @@ func handleSignals(parent context.Context, last func()) (ctx context.Context, ha
 	}
 }
 
-// reloadOn reloads at each signal. The engine says how it went.
+// reloadOn reloads the config at each signal. The engine reports the result.
 func reloadOn(ctx context.Context, hup <-chan os.Signal, e *engine.Engine) {
 	for {
 		select {
@@ -363,8 +365,8 @@ func reloadOn(ctx context.Context, hup <-chan os.Signal, e *engine.Engine) {
 	}
 }
 
-// scriptsDir is the folder of scripts that belongs to a config: flag, or scripts
-// beside the config's files. The latter need not exist.
+// scriptsDir returns the folder of scripts for a config: the value of the flag,
+// or the folder scripts next to the config files. The latter need not exist.
 func scriptsDir(flag, config string) (string, error) {
 	if flag != "" {
 		if _, err := os.ReadDir(flag); err != nil {

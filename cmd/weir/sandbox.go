@@ -11,7 +11,8 @@ import (
 	"github.com/weir-run/weir/cmd/weir/sandbox"
 )
 
-// sandboxCommand is what weir run --sandbox starts as its child.
+// sandboxCommand is the command that weir run --sandbox starts as a child
+// process.
 func sandboxCommand() *cobra.Command {
 	var o sandbox.Options
 	cmd := &cobra.Command{
@@ -20,11 +21,12 @@ func sandboxCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			// What ends weir may reach the whole process group, as Ctrl-C does.
-			// The parent still has samples to send, and closes our standard
-			// input when it is done.
+			// A signal that ends weir may reach the whole process group, as
+			// Ctrl-C does. The parent still has samples to send, and closes the
+			// standard input of this process when it is done.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			// Without time and level: the parent logs it as an error.
+			// Without time and level, because the parent logs the text as an
+			// error.
 			o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 				if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 					return slog.Attr{}

@@ -32,24 +32,24 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
-// TestMain makes the test binary weir, for scripts and for the sandbox.
+// TestMain runs the test binary as weir, for the scripts and for the sandbox.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}) }
 
-// TestScript runs the command lines of testdata/script. Besides testscript's
-// own commands there are:
+// TestScript runs the command lines of testdata/script. Besides testscript's own
+// commands there are:
 //
 //	readme         writes the files that the README and docs show
 //	target         serves a metrics page at $TARGET, and takes remote writes at
-//	               $SINK; at $HANG they are never answered
+//	               $SINK; at $HANG it never answers them
 //	ready DIR      waits until the weir with that storage path is ready
-//	received RE    waits until a sample that matches has come to $SINK; with !, none has come yet
+//	received RE    waits until a sample that matches has arrived at $SINK; with !, none has arrived yet
 //	fetch DIR PATH FILE
 //	               writes the answer of that weir to FILE
 //	answers DIR PATH RE
 //	               waits until the answer of that weir matches
 //	posted DIR PATH BODY RE
 //	               posts to that weir until its answer matches, a status and a
-//	               text; with own: before the path, to the address of a node's own
+//	               text; with own: before the path, to the address of a node
 //	overtcp DIR AUTH METHOD PATH RE
 //	               makes a request to that weir's port and checks its answer: a
 //	               status, headers and a text; AUTH is token or ''. With !, it must
@@ -58,24 +58,24 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	               opens the link in FILE, as a browser with cookies does, and
 //	               checks a status, headers and a text
 //	asked DIR PROMQL RE
-//	               waits until that weir's sandbox answers a query so
+//	               waits until that weir's sandbox returns a matching result
 //	signal NAME DIR [again]
 //	               sends SIGTERM, SIGINT, SIGHUP or SIGKILL to that weir; again and again
 //	               until it has ended
 //	holdopen DIR N
 //	               waits until N nodes of that weir listen, and sends each the beginning
-//	               of a request or a message, of which the rest never comes
+//	               of a request or a message without the rest
 //	logged FORMAT FILE
 //	               checks that every line of FILE is logfmt or json, and that there
 //	               is one
 //	exitcode N CMD…
-//	               is exec for a command that ends with N
+//	               runs a command that must exit with code N
 func TestScript(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "script")
-	var files []string // nil: all
+	var files []string // nil means all files
 	if raceDetector && testing.Short() {
-		// Commands that run and end one after the other have no races, and with the
-		// race detector each process takes seconds to start.
+		// Commands that run one after the other have no races, and with the race
+		// detector each process takes seconds to start.
 		for _, commands := range []string{"run_*", "journal_*", "state_*", "storage_*", "test_*"} {
 			found, err := filepath.Glob(filepath.Join(dir, commands))
 			if err != nil {
@@ -248,11 +248,11 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// logfmtLine is a line of logfmt with the keys that all lines have.
+// logfmtLine matches a logfmt line with the keys that all lines have.
 var logfmtLine = regexp.MustCompile(`^ts=\S+ level=(debug|info|warn|error) msg=("(\\.|[^"\\])*"|[^\s"=]+)( [\w.]+=("(\\.|[^"\\])*"|[^\s"=]*))*\n$`)
 
-// poll asks until ok is nil; the process under test is another one, so there is
-// nothing to wait on.
+// poll calls ok until it returns nil. The tested process is a separate one, so
+// there is no event to wait for.
 func poll(ts *testscript.TestScript, ok func() error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -284,7 +284,7 @@ func fetch(dir, path string) (string, error) {
 	return string(b), err
 }
 
-// ownAddress finds the address of weir's own port in the status.
+// ownAddress matches the address of weir's own port in the status.
 var ownAddress = regexp.MustCompile(`"debug": \{\s+"address": "([^"]+)"`)
 
 func overTCP(dir, auth, method, path string) (answer string, err error) {
@@ -329,8 +329,7 @@ func answerOf(resp *http.Response) (string, error) {
 	return b.String(), err
 }
 
-// ownURL finds the address of a node's own in the status.
-// nodeAddress finds what nodes say of the address that they listen on.
+// nodeAddress matches the address on which a node listens, in its health message.
 var nodeAddress = regexp.MustCompile(`"message": "listening on (?:http://|tcp )([^"]+)"`)
 
 var ownURL = regexp.MustCompile(`"listening": "([^"]+)"`)
@@ -357,7 +356,7 @@ func post(dir, path, body string) (answer string, err error) {
 	return fmt.Sprintf("%d %s", resp.StatusCode, b), err
 }
 
-// sandboxURL finds the endpoint in the status.
+// sandboxURL matches the URL of the endpoint in the status.
 var sandboxURL = regexp.MustCompile(`"url": "(http://[^"]+)/api/v1/write"`)
 
 func asked(dir, promql string, want *regexp.Regexp) error {

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// scriptsTopic is what `weir help scripts` prints: how a script is written, with
-// what the table of the API says of the names in it.
-// testdata/script/help_scripts.txtar runs what it says.
+// scriptsTopic is the help topic that `weir help scripts` prints: how to write a
+// script, with descriptions from the API table.
+// testdata/script/help_scripts.txtar runs its examples.
 func scriptsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scripts",
@@ -29,15 +29,15 @@ func scriptsTopic() *cobra.Command {
 func guide() string {
 	book := book()
 	var b strings.Builder
-	b.WriteString(`A file scripts/<namespace>/<name>.lua, .js or .ts beside the config is the block
+	b.WriteString(`A file scripts/<namespace>/<name>.lua, .js or .ts next to the config is the block
 <namespace>.<name>. Files whose name begins with _, tests (<name>_test.lua,
-<name>.test.js, <name>.test.ts) and what is below lib are none; lib/x.lua is required
-as "x", and so is lib/x.ts imported; a script in JavaScript or TypeScript may import
-files beside it as well ("./x"). Files of data (.json, .yaml) are required and imported
-with their endings. The file's first comment is its manual, and examples in it are run
-by 'weir test'.
+<name>.test.js, <name>.test.ts) and files below lib are not blocks. lib/x.lua is
+required as "x", and lib/x.ts is imported as "x"; a script in JavaScript or TypeScript
+can also import files in its own folder ("./x"). Data files (.json, .yaml) are required
+and imported with their extension. The first comment of the file is its manual, and
+'weir test' runs the examples in it.
 
-It ends with a definition: of a transform, a source or a sink. In Lua
+The script ends with the definition of a transform, a source or a sink. In Lua
 
   return weir.transform {
     args    = { … },
@@ -56,23 +56,23 @@ and in TypeScript or JavaScript
     async metrics(batch, ctx) { … },
   });
 
-What follows is in the names of Lua. JavaScript has them in camelCase (drop_where is
+The following text uses the names of Lua. JavaScript uses camelCase (drop_where is
 dropWhere), calls everything with a dot, counts from 0, throws where Lua returns nil
-and an error, has undefined for nil and awaits what waits, such as ctx.http and
-ctx.sleep. What you name yourself, such as arguments and labels, stays as it is.
+and an error, uses undefined for nil, and awaits functions that wait, such as ctx.http
+and ctx.sleep. Names that you define, such as arguments and labels, stay the same.
 
-'weir doc NAME' has parameters, results and examples of it in both languages, such as
-'weir doc batch.filter' or 'weir doc --lang=js dropWhere'; 'weir check' finds names
-that are misspelt, and 'weir types' tells editors and tsc.
+'weir doc NAME' prints parameters, results and examples in both languages, such as
+'weir doc batch.filter' or 'weir doc --lang=js dropWhere'. 'weir check' finds
+misspelt names, and 'weir types' writes types for editors and tsc.
 
-What a definition may have:
+The members of a definition:
 `)
 	for _, k := range api.Get().Keys[scripting.Transform] {
 		scripting.WriteManual(&b, k.Name, k.Doc)
 	}
 	b.WriteString(`
-weir.source { … } makes data, or exports, of what it asks for. Of these it has no
-series, metrics, stream and logs, and
+weir.source { … } fetches data and sends it or exports values. It does not have series,
+metrics, stream and logs, but additionally has
 `)
 	for _, k := range api.Get().Keys[scripting.Source] {
 		if !slices.Contains(scripting.DefinitionKeys(scripting.Transform), k.Name) || k.Name == "sends" {
@@ -80,9 +80,9 @@ series, metrics, stream and logs, and
 		}
 	}
 	b.WriteString(`
-weir.sink { … } delivers what it is sent to something that is not weir, out of a
-journal on disk that outlives a killed process. Of these it has no series, metrics,
-stream, logs, sends and outputs, and
+weir.sink { … } delivers data to an external system, from a journal on disk that
+survives a killed process. It does not have series, metrics, stream, logs, sends and
+outputs, but additionally has
 `)
 	for _, k := range api.Get().Keys[scripting.Sink] {
 		if !slices.Contains(scripting.DefinitionKeys(scripting.Transform), k.Name) {
@@ -90,18 +90,18 @@ stream, logs, sends and outputs, and
 		}
 	}
 	b.WriteString(`
-Locals outside of functions are a VM's own, there are several; globals are
-read-only. Batches and records end with their hook; a copy may be kept. A label
-that is not there is nil, and nil removes one.
+There are several VMs, and each has its own locals outside of functions; globals are
+read-only. Batches and records are only valid during their hook; a copy may be kept. A
+label that does not exist is nil, and setting a label to nil removes it.
 
-Types of arguments, each with { default =, optional =, doc = } and what 'weir doc'
-says. One without default and optional is required.
+Types of arguments. Each takes { default =, optional =, doc = } and the members that
+'weir doc' describes. An argument without default and optional is required.
 `)
 	b.WriteString(book.Summary("weir.arg"))
 	b.WriteString(`
-The block of every script may have script { … }, with what is the host's affair:
-concurrency, on_error, on_reload, limits, quarantine and allow, which grants what the
-script needs. 'weir components http.paths' has them all.
+The block of every script may contain script { … } with settings for the host:
+concurrency, on_error, on_reload, limits, quarantine and allow, which grants the
+permissions that the script needs. 'weir components http.paths' lists all of them.
 `)
 	for _, area := range []struct{ name, title string }{
 		{"weir.state", "Kinds of state, which is ctx.state.NAME in the hooks:"},
@@ -123,10 +123,10 @@ It can use name, labels (a missing one is ""), value, type, time and args; for a
 line, line, labels, meta, time and args. Parts that use labels only are evaluated
 once for each series or stream.
 
-Modules, by require; their functions return value, error. Lua's own math, string and
-table are there, as are pcall, error, select, pairs and the like; io, os and load are
-not ('weir help lua'). In JavaScript they are imported, from "weir/json" and its like,
-and throw ('weir help js').
+Modules are loaded with require; their functions return value, error. Lua's own math,
+string and table exist, as do pcall, error, select and pairs; io, os and load do not
+('weir help lua'). In JavaScript, modules are imported, for example from "weir/json",
+and their functions throw ('weir help js').
 `)
 	for _, m := range stdlib.Modules() {
 		scripting.WriteManual(&b, m.Name, m.Doc)

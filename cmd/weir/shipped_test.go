@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// TestShippedScriptsConfigs holds that the config in the header of each script
-// that ships is one, and that there is one.
+// TestShippedScriptsConfigs checks that the header of each script that ships with
+// weir contains a valid config.
 func TestShippedScriptsConfigs(t *testing.T) {
 	cs, err := scriptsUse{}.catalogs(t.TempDir())
 	if err != nil {
@@ -25,7 +25,7 @@ func TestShippedScriptsConfigs(t *testing.T) {
 		r, _ := scripted.Lookup(name)
 		block := headerConfig(name, r.Doc.Summary)
 		if block == "" {
-			if !strings.HasPrefix(name, "demo.") { // which the quickstart has
+			if !strings.HasPrefix(name, "demo.") { // the quickstart contains it
 				t.Errorf("%s has no config in its header", name)
 			}
 			continue
@@ -43,8 +43,9 @@ func TestShippedScriptsConfigs(t *testing.T) {
 	}
 }
 
-// headerConfig returns the block of a script in the text of its header, "" when
-// it has none. It ends with the first bracket that is indented as it begins.
+// headerConfig returns the config block of a script in the text of its header, or
+// "". The block ends with the first bracket that has the same indentation as its
+// beginning.
 func headerConfig(name, text string) string {
 	begin := regexp.MustCompile(`(?m)^( *)` + regexp.QuoteMeta(name) + ` "default" \{$`).FindStringSubmatchIndex(text)
 	if begin == nil {
@@ -55,9 +56,9 @@ func headerConfig(name, text string) string {
 	return rest[:strings.Index(rest+end, end)] + end
 }
 
-// TestShippedConfigsAreFormatted holds that 'weir fmt -t' accepts every config
-// that ships or is printed: the quickstart, the examples of components, the
-// headers of scripts, and the configs in the documents.
+// TestShippedConfigsAreFormatted checks that 'weir fmt -t' accepts every config
+// that ships with weir or is printed: the quickstart, the examples of components,
+// the headers of scripts, and the configs in the documentation.
 func TestShippedConfigsAreFormatted(t *testing.T) {
 	check := func(where, text string) {
 		t.Helper()
@@ -74,7 +75,7 @@ func TestShippedConfigsAreFormatted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "weirbench") { // whose configs are templates
+		if d.IsDir() && (d.Name() == "testdata" || path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "weirbench") { // its configs are templates
 			return fs.SkipDir
 		}
 		ext := filepath.Ext(path)

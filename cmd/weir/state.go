@@ -84,7 +84,7 @@ has no keys, set adds KEY as a value.`,
 	return cmd
 }
 
-// stateCall is one use of the command.
+// stateCall is one call of the command.
 type stateCall struct {
 	t                *terminal
 	storage, node    string
@@ -107,7 +107,8 @@ func stateDelete(ctx context.Context, s stateCall) error {
 	return s.sendRequest(ctx, http.MethodDelete, "state")
 }
 
-// queryState asks the running weir, or the storage directory of one that does not run.
+// queryState queries the running weir, or the storage directory if weir does not
+// run.
 func (s stateCall) queryState(ctx context.Context, what string, stored func(*host.StateView) error) error {
 	err := s.sendRequest(ctx, http.MethodGet, what)
 	if _, ok := errors.AsType[*control.NotRunningError](err); !ok {
@@ -151,8 +152,9 @@ func (s stateCall) sendRequest(ctx context.Context, method, what string) error {
 	return nil
 }
 
-// answer returns the body of a running weir's answer, which the caller closes.
-// Another status than success is an error with the text of the answer.
+// answer returns the body of the response of a running weir. The caller closes
+// it. If the status is not a success, answer returns an error with the text of
+// the response.
 func answer(resp *http.Response, err error) (io.ReadCloser, error) {
 	if err != nil {
 		if e, ok := errors.AsType[*control.NotRunningError](err); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// stateFormats are what weir state ls can write.
+// stateFormats are the output formats of weir state ls.
 var stateFormats = []string{"text", "json"}
 
 func stateLsCommand(t *terminal) *cobra.Command {
@@ -83,7 +83,7 @@ func stateLs(ctx context.Context, t *terminal, dir string, only []string, format
 		} else {
 			nodeErr = askJSON(ctx, dir, "/api/v0/control/"+node+"/state", &pieces)
 		}
-		err = errors.Join(err, nodeErr) // the other nodes are listed all the same
+		err = errors.Join(err, nodeErr) // continue with the other nodes
 		for _, p := range pieces {
 			all = append(all, nodeState{node, p})
 		}
@@ -134,7 +134,7 @@ func runningNodes(ctx context.Context, dir string) (ids []string, err error) {
 		return nil, err
 	}
 	for _, n := range nodes {
-		if len(n.Sources) > 0 { // script files
+		if len(n.Sources) > 0 { // only scripts have source files
 			ids = append(ids, n.ID)
 		}
 	}
@@ -157,7 +157,7 @@ func nodesOf(ctx context.Context, dir string) ([]statusNode, error) {
 	return status.Components, err
 }
 
-// askJSON gets a path of the running weir and decodes the answer.
+// askJSON requests a path from the running weir and decodes the response.
 func askJSON(ctx context.Context, dir, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, control.URL(path), nil)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// terminal is where weir talks to people: answers go to out, everything else
-// to err. Colours only where each is a terminal and NO_COLOR is not set. What it
-// is given to say may have text of scripts and of others in it, which does not
-// reach the terminal as control characters.
+// terminal is the interface to the user: results go to out, everything else to
+// err. Each uses colours only if it is a terminal and NO_COLOR is not set.
+// Messages may contain text from scripts and other untrusted sources, so control
+// characters are not written to the terminal.
 //
-// The err of weir run is a log unless it is a terminal: every line of it is then
-// written by log, in one format.
+// In weir run, err is a log unless it is a terminal: log then writes each
+// message, in one format.
 type terminal struct {
 	out, err           io.Writer
 	outColor, errColor bool
 	errTerminal        bool                // err is a terminal
-	log                func() *slog.Logger // nil, or it returns nil: print for people
+	log                func() *slog.Logger // if it is nil or returns nil, messages are printed as text
 }
 
 func newTerminal(out, err *os.File) *terminal {
@@ -38,7 +38,7 @@ func colored(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// logger returns the logger that writes to err, nil when err is for people.
+// logger returns the logger that writes to err, or nil if err is not a log.
 func (t *terminal) logger() *slog.Logger {
 	if t.log == nil {
 		return nil
@@ -56,7 +56,7 @@ func (t *terminal) errorf(format string, args ...any) {
 	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "31;1", "weir:"), config.Printable(text))
 }
 
-// diagnostics prints the mistakes of a config, with the lines that they are in.
+// diagnostics prints the mistakes of a config with their source lines.
 func (t *terminal) diagnostics(ds config.Diagnostics, files map[string]string) error {
 	l := t.logger()
 	if l == nil {
@@ -88,8 +88,8 @@ func (t *terminal) printStatus(word, text string) {
 	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "1", fmt.Sprintf("%-8s", word)), config.Printable(text))
 }
 
-// announce prints a line of the engine's about the running graph: green when it
-// went well.
+// announce prints a line of the engine about the running graph. The line is green
+// unless it reports an error.
 func (t *terminal) announce(line string) {
 	if l := t.logger(); l != nil {
 		level := slog.LevelInfo
@@ -106,7 +106,7 @@ func (t *terminal) announce(line string) {
 	fmt.Fprintln(t.err, paint(t.errColor, hue, config.Printable(line)))
 }
 
-// bad reports whether a line of the engine's says that something went wrong.
+// bad reports whether a line of the engine reports an error.
 func bad(line string) bool { return strings.HasPrefix(line, "cannot ") }
 
 func paint(color bool, code, s string) string {
@@ -116,7 +116,7 @@ func paint(color bool, code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// lines keeps lines of several writers whole: each Write is one.
+// lines keeps the lines of several writers separate: each Write is one line.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer

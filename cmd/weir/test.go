@@ -22,7 +22,7 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// formats are what --format may be.
+// formats are the values of --format.
 var formats = []string{"pretty", "json", "junit", "tap"}
 
 func testCommand(t *terminal) *cobra.Command {
@@ -92,7 +92,7 @@ and 2 if there was nothing to run.
 			}
 			if o.Chaos = cmd.Flags().Changed("chaos"); chaos != 0 {
 				o.Seed = chaos
-			} else if o.Seed %= 1_000_000; o.Chaos { // a number that one can type
+			} else if o.Seed %= 1_000_000; o.Chaos { // short enough to type
 				t.printStatus("chaos", fmt.Sprint(o.Seed))
 			}
 			if err := o.check(cmd, re); err != nil {
@@ -123,7 +123,7 @@ and 2 if there was nothing to run.
 	return cmd
 }
 
-// testOptions are what the command line says.
+// testOptions are the flags of the command.
 type testOptions struct {
 	scripttest.Options
 	format    string
@@ -133,17 +133,17 @@ type testOptions struct {
 	threshold float64
 	bench     bool
 	baseline  string
-	known     bool // there is a baseline
+	known     bool // the baseline exists
 }
 
-// coverages are what --coverage may be.
+// coverages are the values of --coverage.
 var coverages = []string{"text", "lcov", "html"}
 
-// coverageFiles is where a report goes that is not for people, by kind. Editors
-// look for lcov.info.
+// coverageFiles are the default files of the coverage reports for programs, by
+// kind. Editors look for lcov.info.
 var coverageFiles = map[string]string{"lcov": "lcov.info", "html": "coverage.html"}
 
-// check completes the options.
+// check validates the options and sets defaults.
 func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("cannot use --format=%s: it must be %s", o.format, strings.Join(formats, ", "))
@@ -181,7 +181,7 @@ func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	return nil
 }
 
-// run runs the tests once and reports.
+// run runs the tests once and prints a report.
 func (o *testOptions) run(ctx context.Context, t *terminal) error {
 	r, err := o.once(ctx, t, o.Options)
 	if err != nil {
@@ -215,7 +215,7 @@ func (o *testOptions) pretty(t *terminal) scripttest.Pretty {
 	return scripttest.Pretty{W: t.out, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.outColor, code, s) }}
 }
 
-// once runs tests and writes their report.
+// once runs the tests and writes their report.
 func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Options) (*scripttest.Report, error) {
 	pretty := o.pretty(t)
 	if o.format == "pretty" {
@@ -245,8 +245,8 @@ func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Opti
 	return r, err
 }
 
-// people is where what is for people goes: to the standard error when the
-// standard output is a report for programs.
+// people returns the writer for messages: standard error if standard output is a
+// report for programs.
 func (o *testOptions) people(t *terminal) io.Writer {
 	if o.format != "pretty" {
 		return t.err
@@ -254,8 +254,8 @@ func (o *testOptions) people(t *terminal) io.Writer {
 	return t.out
 }
 
-// reportBenchmarks writes what was measured, and reports whether it is no worse
-// than the baseline.
+// reportBenchmarks prints the benchmark results and reports whether they are no
+// worse than the baseline.
 func (o *testOptions) reportBenchmarks(t *terminal, r *scripttest.Report) (good bool, err error) {
 	pretty := o.pretty(t)
 	pretty.W = o.people(t)
@@ -274,7 +274,8 @@ func (o *testOptions) reportBenchmarks(t *terminal, r *scripttest.Report) (good 
 	return true, nil
 }
 
-// reportCoverage writes what ran, and reports whether it is enough.
+// reportCoverage writes the coverage report and reports whether the coverage is
+// high enough.
 func (o *testOptions) reportCoverage(t *terminal, c *scripttest.Coverage) (enough bool, err error) {
 	people := o.people(t)
 	lines, _ := c.Total()
@@ -288,7 +289,7 @@ func (o *testOptions) reportCoverage(t *terminal, c *scripttest.Coverage) (enoug
 		}
 		var b strings.Builder
 		if err = write(&b, c); err == nil {
-			err = os.WriteFile(name, []byte(b.String()), 0o666) // as any report, subject to the umask
+			err = os.WriteFile(name, []byte(b.String()), 0o666) // subject to the umask, like every report
 		}
 		if err == nil {
 			_, err = fmt.Fprintf(people, "%.1f%% of lines ran; see %s\n", lines.Percent(), name)

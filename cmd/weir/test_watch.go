@@ -13,15 +13,15 @@ import (
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
-// rerun is what `weir test --watch` knows of the last runs.
+// rerun stores the results of the last runs of `weir test --watch`.
 type rerun struct {
 	o     *testOptions
 	t     *terminal
-	files map[string]scripttest.File // by name, as they ended last
+	files map[string]scripttest.File // the last result of each file, by name
 }
 
-// watch runs the tests, and those that a change concerns whenever there is
-// one, until ctx ends.
+// watch runs all tests, and after each change the tests that it affects, until
+// ctx ends.
 func (o *testOptions) watch(ctx context.Context, t *terminal) error {
 	dirs, err := scripttest.Folders(o.Options)
 	if err != nil {
@@ -37,8 +37,8 @@ func (o *testOptions) watch(ctx context.Context, t *terminal) error {
 	return w.Run(ctx)
 }
 
-// changed runs the tests that depend on one of the paths, those that failed
-// last, and those that are new.
+// changed runs the tests that depend on one of the paths, the tests that failed
+// in the last run, and new tests.
 func (r *rerun) changed(ctx context.Context, paths []string) {
 	concerned := func(name string) bool {
 		f, known := r.files[name]
@@ -53,12 +53,12 @@ func (r *rerun) changed(ctx context.Context, paths []string) {
 	}
 	skip := func(name string) bool { return !concerned(name) }
 	if r.o.Coverage {
-		skip = nil // what is left out would count as not run
+		skip = nil // otherwise, tests that are skipped would count as not covering their code
 	}
 	r.run(ctx, skip)
 }
 
-// run runs tests and says what is wrong; nothing ends the watching.
+// run runs tests and prints errors. Errors do not end the watching.
 func (r *rerun) run(ctx context.Context, skip func(string) bool) {
 	run := r.o.Options
 	run.Skip = skip

@@ -16,8 +16,8 @@ import (
 
 var took = regexp.MustCompile(`  [0-9.]+(ns|µs|ms|s)$| in [0-9.]+(ns|µs|ms|s)$`)
 
-// TestWatch: a save runs the tests that depend on the file and those that
-// failed, and no others.
+// TestWatch: a save runs only the tests that depend on the file and the tests
+// that failed.
 func TestWatch(t *testing.T) {
 	t.Chdir(t.TempDir())
 	save := func(name, text string) {
@@ -25,7 +25,7 @@ func TestWatch(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		// A save in one step: tests must not see half of it.
+		// An atomic save: tests must not see an incomplete file.
 		if err := os.WriteFile(filepath.Dir(name)+"/.new", []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,8 @@ it("marks", function() assert.same({ "a1" }, t:metrics("up 1"):label_values("mar
 		done <- o.watch(ctx, &terminal{out: in, err: in})
 	}()
 	lines := bufio.NewScanner(out)
-	// until reads up to a line with text and returns the lines, without times.
+	// until reads up to a line that contains text and returns the lines without
+	// times.
 	until := func(text string) string {
 		t.Helper()
 		var b strings.Builder

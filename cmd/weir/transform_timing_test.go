@@ -22,11 +22,12 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// The work of weirbench's relabel: half of the samples are dropped by name, and
-// the rest gets a label.
+// The same work as relabel of weirbench: half of the samples are dropped by name,
+// and the rest gets a label.
 const benchDropped = `http_request_duration_seconds_.*|http_requests_total`
 
-// transforms are ways to do the same, and others, as a user writes them.
+// transforms are several ways to do that work, and other work, as users write
+// them.
 var transforms = []struct{ name, block, attrs string }{
 	{"relabel", "prometheus.relabel", `
 		rule {
@@ -83,7 +84,7 @@ return weir.transform {
 
 func script(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// counter accepts all and keeps nothing.
+// counter accepts all batches and keeps nothing.
 type counter struct{ samples int }
 
 func (c *counter) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
@@ -94,11 +95,11 @@ func (c *counter) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 const (
 	benchSources = 100
 	benchRows    = 1000
-	benchRounds  = 4 // scrapes, before the first one's batches come again
+	benchRounds  = 4 // number of scrapes before the batches repeat
 )
 
-// benchBatches are what prometheus.scrape sends of weirbench's targets: batches
-// of their own, all those of one target with the same column of series.
+// benchBatches returns batches like those that prometheus.scrape sends for
+// weirbench's targets: all batches of a target share the same column of series.
 func benchBatches(b *testing.B) []*batch.Metrics {
 	body, err := target.NewBody(target.Defaults())
 	if err != nil {
@@ -131,8 +132,8 @@ func benchBatches(b *testing.B) []*batch.Metrics {
 	return all
 }
 
-// transform builds one of transforms in front of c. Without a block, what comes
-// goes to c as it is.
+// buildTransform builds one of the transforms in front of c. If block is empty, c
+// receives the batches directly.
 func buildTransform(b *testing.B, block, attrs string, c *counter) func(*batch.Metrics) error {
 	gate := flow.NewReceiver("bench.counter", batch.SignalMetrics, nil, nil)
 	gate.Set(c)
@@ -172,13 +173,13 @@ func buildTransform(b *testing.B, block, attrs string, c *counter) func(*batch.M
 	return func(m *batch.Metrics) error { return in.SendMetrics(b.Context(), m) }
 }
 
-// BenchmarkTransform is what components that change samples cost, each beside
-// all others: 100 targets of 1,000 samples, half of which most of them drop.
+// BenchmarkTransform measures the cost of components that change samples, with
+// 100 targets of 1,000 samples, half of which most components drop.
 //
-// They take turns at some batches each, and of all turns the median counts: on
-// a busy machine the ratio of two of these figures is worth more than the
-// figures. The price of the gate in front of a component is in it; pass-through
-// has only the one behind.
+// The components take turns, each with some batches, and the median of all turns
+// counts: on a busy machine, the ratio of two of these figures is more meaningful
+// than the figures themselves. They include the cost of the gate in front of the
+// component; pass-through includes only the gate after it.
 func BenchmarkTransform(b *testing.B) {
 	in := benchBatches(b)
 	names := []string{"pass-through"}
@@ -187,7 +188,7 @@ func BenchmarkTransform(b *testing.B) {
 		names = append(names, t.name)
 		ways = append(ways, buildTransform(b, t.block, t.attrs, new(counter)))
 	}
-	for _, m := range in { // they learn what is to be learned
+	for _, m := range in { // fill the caches
 		for _, send := range ways {
 			if err := send(m); err != nil {
 				b.Fatal(err)
@@ -200,7 +201,7 @@ func BenchmarkTransform(b *testing.B) {
 		n := 0
 		for b.Loop() {
 			for i := range ways {
-				// Not always behind the same one, which warms the caches for it.
+				// Change the order, because the predecessor may warm the caches.
 				at := (i + n) % len(ways)
 				began := time.Now()
 				for k := range turn {

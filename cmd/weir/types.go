@@ -27,23 +27,23 @@ func typesCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types --lua|--ts",
 		Short: "Write types of what scripts use, for editors and tsc",
-		Long: `Write what editors complete and check scripts by, and beside the scripts folder
-the settings that lead to it. Settings that are there already stay as they are;
-what they lack is said.
+		Long: `Write the types with which editors complete and check scripts, and the editor settings
+that refer to them, next to the scripts folder. Existing settings are not changed; if
+something is missing in them, weir prints it.
 
 For TypeScript and JavaScript: a weir.d.ts and a tsconfig.json, for editors and for
 'tsc --noEmit'. Arguments, state and what a script needs are inferred from its
 definition: ctx.args.keep is a string[]. A .js file is checked when it begins with
 // @ts-check.
 
-For Lua: annotations that lua-language-server and EmmyLua read, and a .luarc.json. The
-arguments that the scripts declare are in them: ctx.args.region is a string. A hook
+For Lua: annotations that lua-language-server and EmmyLua read, and a .luarc.json. They
+contain the arguments that the scripts declare: ctx.args.region is a string. A hook
 with the line
 
   ---@param ctx weir.ctx.http.paths
 
-above it has those of the script http.paths, others those of all scripts.
-Write these anew when arguments have changed.`,
+above it has the arguments of the script http.paths; other hooks have the arguments of
+all scripts. Run the command again when arguments have changed.`,
 		Example: `  weir types --ts
   weir types --lua --out=editor/types --scripts=./scripts`,
 		Args: cobra.NoArgs,
@@ -113,7 +113,7 @@ func writeTSTypes(t *terminal, home, scripts, out string) error {
 	types := relativeTo(home, filepath.Join(out, api.TSFile))
 	settings := api.TSConfig(relativeTo(home, scripts), types)
 	return writeSettings(t, filepath.Join(home, "tsconfig.json"), settings, fmt.Sprintf("add %q to its include", types), func(have []byte) bool {
-		return bytes.Contains(have, []byte(strconv.Quote(types))) // it may have comments
+		return bytes.Contains(have, []byte(strconv.Quote(types))) // the file may contain comments
 	})
 }
 
@@ -130,7 +130,8 @@ func writeTypes(out string, files map[string]string) error {
 	return nil
 }
 
-// relativeTo is a path as settings in the folder home write it.
+// relativeTo returns a path in the form in which settings in the folder home
+// contain it.
 func relativeTo(home, path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		if from, err := filepath.Abs(home); err == nil {
@@ -142,8 +143,9 @@ func relativeTo(home, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// writeSettings writes the settings of editors to path. Those that are there stay as
-// they are: unless enough says that they will do, lacks is what to do.
+// writeSettings writes editor settings to path. Existing settings are not
+// changed: unless enough returns true for them, lacks is printed, which says what
+// to add.
 func writeSettings(t *terminal, path string, settings any, lacks string, enough func(have []byte) bool) error {
 	have, err := files.Read(path, 16<<20)
 	switch {
@@ -166,7 +168,7 @@ func writeSettings(t *terminal, path string, settings any, lacks string, enough 
 	return nil
 }
 
-// luarc writes the settings of lua-language-server beside the scripts folder.
+// luarc writes the settings of lua-language-server next to the scripts folder.
 //
 // Format: https://luals.github.io/wiki/settings/
 func luarc(t *terminal, home, scripts, types string) error {
@@ -188,8 +190,8 @@ func luarc(t *terminal, home, scripts, types string) error {
 	return writeSettings(t, filepath.Join(home, ".luarc.json"), settings, lacks, func(have []byte) bool { return leads(have, rel(types)) })
 }
 
-// leads reports whether settings have the folder in workspace.library, written
-// flat or nested.
+// leads reports whether settings contain the folder in workspace.library, as a
+// flat or nested key.
 func leads(settings []byte, folder string) bool {
 	var s struct {
 		Flat      []string `json:"workspace.library"`
@@ -197,7 +199,8 @@ func leads(settings []byte, folder string) bool {
 			Library []string `json:"library"`
 		} `json:"workspace"`
 	}
-	// What cannot be read, with comments in it, is said to lack it.
+	// Settings that cannot be parsed, for example because of comments, count as
+	// incomplete.
 	if err := json.Unmarshal(settings, &s); err != nil {
 		return false
 	}

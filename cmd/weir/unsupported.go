@@ -6,11 +6,11 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// unsupported lists the blocks of Grafana Alloy's reference that weir lacks,
-// each with what to use instead: a component, a script that ships with weir, or
-// a program to run alongside it. unsupported_test.go holds it against the list
-// of all blocks in testdata/alloy_blocks.txt, and checks that every component
-// and script it names exists.
+// unsupported lists the blocks of Grafana Alloy's reference that weir lacks, each
+// with a replacement: a component, a script that ships with weir, or a program to
+// run in addition. unsupported_test.go compares it with the list of all blocks in
+// testdata/alloy_blocks.txt, and checks that every component and script in it
+// exists.
 func unsupported() config.Unsupported {
 	u := config.Unsupported{}
 	for name, instead := range replacements {
@@ -26,8 +26,8 @@ func unsupported() config.Unsupported {
 type exporter struct {
 	program string
 	source  string // repository, without https://
-	port    int    // its default; 0 if it has none that can be relied on
-	more    string // target and arguments to scrape it with, if not just the address
+	port    int    // default port; 0 if there is no reliable default
+	more    string // target and arguments for scraping, if more than the address is needed
 }
 
 func (e exporter) advice() string {
@@ -41,7 +41,7 @@ func (e exporter) advice() string {
 	return s
 }
 
-// exporters are by the last part of the block's name.
+// exporters are listed by the last part of the block name.
 var exporters = map[string]exporter{
 	"apache":        {"apache_exporter", "github.com/Lusitaniae/apache_exporter", 9117, ""},
 	"azure":         {"azure-metrics-exporter", "github.com/webdevops/azure-metrics-exporter", 8080, ""},
@@ -71,10 +71,10 @@ var exporters = map[string]exporter{
 	"windows":       {"windows_exporter", "github.com/prometheus-community/windows_exporter", 9182, ""},
 }
 
-// Advice that several blocks have in common.
+// Advice for several blocks.
 const (
 	targetFile = " into a file that discovery.file reads, or serve it over HTTP to discovery.http"
-	// cloudList is for discoveries whose API needs signed requests.
+	// cloudList is for discovery components whose API needs signed requests.
 	cloudList = "let a scheduled job write the list of targets, for example from `%s`," + targetFile
 
 	jsonAPI = "read %s with discovery.http_json, a script that ships with weir"
@@ -97,7 +97,7 @@ const (
 )
 
 var replacements = config.Unsupported{
-	// Blocks of the config.
+	// Config blocks.
 	"import.git":  "clone the repository next to the config and use import.file, which applies every pull",
 	"import.http": "give the content of a remote.http to import.string: content = remote.http.modules.content",
 	"remotecfg":   "let a scheduled job fetch the config into the file or directory that weir runs: weir applies a changed config by itself; a part of it can come from remote.http and import.string",
@@ -158,7 +158,7 @@ var replacements = config.Unsupported{
 	"database_observability.postgres":   "for metrics run postgres_exporter (https://github.com/prometheus-community/postgres_exporter) alongside weir and scrape it with prometheus.scrape; for logs of queries " + alloyLogs,
 	"database_observability.sql_server": "for metrics run sql_exporter (https://github.com/burningalchemist/sql_exporter) alongside weir and scrape it with prometheus.scrape; for logs of queries " + alloyLogs,
 
-	// What is outside.
+	// Blocks for external systems.
 	"remote.kubernetes.configmap": "mount the config map as a volume and read its files with local.file",
 	"remote.kubernetes.secret":    "mount the secret as a volume and read its files with local.file and is_secret = true",
 	"remote.s3":                   "poll a presigned URL with remote.http, or let a scheduled job copy the object to a file that local.file reads",
@@ -174,7 +174,7 @@ var replacements = config.Unsupported{
 	"pyroscope.scrape":       profiles,
 	"pyroscope.write":        profiles,
 
-	// OpenTelemetry: what comes in.
+	// OpenTelemetry receivers.
 	"otelcol.*":                                otelReceive,
 	"otelcol.receiver.awscloudwatch":           fmt.Sprintf(viaVector, "aws_kinesis_firehose, fed by a subscription of the log group"),
 	"otelcol.receiver.awsecscontainermetrics":  "run ecs_exporter (https://github.com/prometheus-community/ecs_exporter) as a sidecar and scrape it with prometheus.scrape: targets = [{ __address__ = \"127.0.0.1:9779\" }]",
@@ -202,7 +202,7 @@ var replacements = config.Unsupported{
 	"otelcol.receiver.zipkin":                  traces,
 	"otelcol.extension.jaeger_remote_sampling": traces,
 
-	// What is in between.
+	// OpenTelemetry connectors and processors.
 	"otelcol.connector.count":                 otelProcess + "count log lines with logs.to_metrics and add series up with metrics.aggregate, scripts that ship with weir",
 	"otelcol.connector.host_info":             traces,
 	"otelcol.connector.servicegraph":          traces,
@@ -227,7 +227,7 @@ var replacements = config.Unsupported{
 	"otelcol.processor.tail_sampling":         traces,
 	"otelcol.processor.transform":             otelProcess + "change samples and log lines with expr.set, or with a script: see `weir help scripts`",
 
-	// What goes out.
+	// OpenTelemetry exporters and extensions.
 	"otelcol.exporter.awss3":             otelExport,
 	"otelcol.exporter.datadog":           otelExport,
 	"otelcol.exporter.debug":             "print samples with prometheus.echo and log lines with loki.echo",

@@ -26,7 +26,7 @@ func alloyBlocks(t *testing.T) (names []string) {
 	return names
 }
 
-// shipped returns what a config can use without a folder of scripts.
+// shipped returns the catalogs that a config can use without a folder of scripts.
 func shipped(t *testing.T) []component.Catalog {
 	t.Helper()
 	cs, err := usable("")
@@ -36,8 +36,8 @@ func shipped(t *testing.T) []component.Catalog {
 	return cs
 }
 
-// TestAlloyBlocks: each block of Alloy's reference is in weir, or in the table
-// of those that are not; never in both.
+// TestAlloyBlocks: each block of Alloy's reference is either in weir or in the
+// table of unsupported blocks.
 func TestAlloyBlocks(t *testing.T) {
 	cs, table, blocks := shipped(t), unsupported(), alloyBlocks(t)
 	ofLanguage := []string{"argument", "export", "livedebugging", "tracing"} // known to engine/config
@@ -60,7 +60,7 @@ var (
 	dotted = regexp.MustCompile(`[a-z_]+(\.[a-z_]+)+`)
 )
 
-// TestReplacementsExist: what the table advises to use is there.
+// TestReplacementsExist: the replacements in the table exist.
 func TestReplacementsExist(t *testing.T) {
 	cs := shipped(t)
 	spaces := map[string]bool{}
@@ -99,7 +99,7 @@ func TestReplacementsExist(t *testing.T) {
 	}
 }
 
-// TestScrapeAdvice: the targets that the table tells to scrape are ones.
+// TestScrapeAdvice: the targets in the table's advice are valid.
 func TestScrapeAdvice(t *testing.T) {
 	fragment := regexp.MustCompile(`targets = (\[.*?\])(?: and (metrics_path = "[^"]*"))?`)
 	n := 0

@@ -21,20 +21,21 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// languages are what scripts may be written in.
+// languages are the languages of scripts.
 func languages() []scripting.Language { return []scripting.Language{lua.New(), js.New()} }
 
-// scriptsUse is what a command does with scripts. The zero value looks at them.
+// scriptsUse configures how a command uses scripts. The zero value only loads
+// them.
 type scriptsUse struct {
 	log       *slog.Logger
-	checks    *registry.Checks                          // nil: none beyond what loading a script needs
+	checks    *registry.Checks                          // nil: only the checks that loading a script needs
 	versions  *versions.Store                           // nil: there is no last good version
-	untested  bool                                      // every version may run
+	untested  bool                                      // versions run without tests
 	compilers *registry.Compilers                       // nil: each folder has its own
 	lookupEnv func(name string) (value string, ok bool) // nil: os.LookupEnv
 }
 
-// options are what all folders of scripts have in common.
+// options returns the common options of all folders of scripts.
 func (u scriptsUse) options(dir string) registry.Options {
 	langs := languages()
 	o := registry.Options{
@@ -55,16 +56,16 @@ func (u scriptsUse) options(dir string) registry.Options {
 	return o
 }
 
-// imported makes the catalog of an import.scripts: the scripts of another folder,
-// in a namespace.
+// imported creates the catalog of an import.scripts block: the scripts of another
+// folder, in a namespace.
 func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
 	o := u.options(dir)
 	o.Namespace = namespace
 	return registry.NewCatalog(o)
 }
 
-// catalogs say what a block name means: a native, or a script of the folder or
-// of those that ship with weir.
+// catalogs returns the catalogs that resolve a block name: natives, the scripts
+// of the folder, and the scripts that ship with weir.
 func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	o := u.options(scriptsDir)
 	o.Embedded = scripts.FS
@@ -75,14 +76,15 @@ func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	return []component.Catalog{component.NewList(natives.All()...), scripted}, nil
 }
 
-// services are the parts of weir that run once: the port, logs and metrics.
+// services are the parts of weir that exist once: the HTTP port, logs and
+// metrics.
 type services struct {
 	http      *http.Service
 	telemetry *telemetry.Service
 }
 
-// newServices returns the services. listen is the TCP address, "" for none;
-// logFormat wins over the config's.
+// newServices returns the services. listen is the TCP address; "" disables it.
+// logFormat overrides the format in the config.
 func newServices(listen, logFormat string, log io.Writer) (*services, error) {
 	t, err := telemetry.New(telemetry.Options{Output: log, Format: logFormat})
 	if err != nil {

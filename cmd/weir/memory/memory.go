@@ -1,8 +1,9 @@
-// Package memory keeps the memory of weir's process small: it sets how much
-// garbage may wait to be collected by what collecting costs, and gives back the
-// pages of the program that only its start needed.
+// Package memory keeps the memory of weir's process small: it chooses how much
+// garbage may accumulate depending on the cost of collections, and it releases
+// the pages of the program that only the start needed.
 //
-// It is for a process that runs for long. What others hold is their own matter.
+// It is for a long-running process. It does not change the memory that other
+// packages retain.
 package memory
 
 import (
@@ -15,24 +16,26 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// period is the time between two looks, and minute how many of them are one.
+// period is the time between two readings, and minute is the number of readings
+// per minute.
 const (
 	period = 10 * time.Second
 	minute = 6
-	// first is the time in which a start makes garbage that is no hurry.
+	// first is the time after the start in which garbage is not urgent.
 	first = 500 * time.Millisecond
 )
 
-// Start is to be called before anything is made: what a start allocates lives
-// on for the most part, and its peak stays in the process's high-water mark.
+// Start must be called before anything else is allocated: most allocations of the
+// start are permanent, and their peak stays in the high-water mark of the
+// process.
 func Start() {
 	if !userDecides() {
 		debug.SetGCPercent(startPercent)
 	}
-	_ = ReleaseProgram() // Keep says so when it does not work
+	_ = ReleaseProgram() // if this fails, Keep logs it
 }
 
-// Keep looks after the process's memory until ctx ends.
+// Keep manages the memory of the process until ctx ends.
 func Keep(ctx context.Context, c clock.Clock, log *slog.Logger) {
 	k := keeper{clock: c, log: log, paced: !userDecides(), read: readHeap, set: setPercent, release: ReleaseProgram}
 	if k.paced {
@@ -41,16 +44,16 @@ func Keep(ctx context.Context, c clock.Clock, log *slog.Logger) {
 	k.run(ctx)
 }
 
-// userDecides reports whether the environment says how much garbage there may
-// be. GOMEMLIMIT needs nothing: the runtime collects earlier by itself.
+// userDecides reports whether the environment sets the amount of garbage.
+// GOMEMLIMIT needs no special case: the runtime then collects earlier by itself.
 func userDecides() bool { return os.Getenv("GOGC") != "" }
 
-// keeper is what Keep does, and to what.
+// keeper is the state of Keep.
 type keeper struct {
 	clock     clock.Clock
 	log       *slog.Logger
 	paced     bool
-	collected <-chan struct{} // garbage was collected
+	collected <-chan struct{} // has a value after a garbage collection
 	read      func() reading
 	set       func(percent int)
 	release   func() error
@@ -59,7 +62,7 @@ type keeper struct {
 func (k *keeper) run(ctx context.Context) {
 	now := k.clock.Now()
 	p := pacer{last: k.read(), at: now, percent: startPercent, from: now.Add(first)}
-	// First much is done that is not done again.
+	// At first, much work is done that is not repeated.
 	for wait := time.Second; wait < period; wait *= 2 {
 		if !k.sleep(ctx, wait, &p) {
 			return
@@ -79,8 +82,8 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// sleep waits, and lets more garbage wait as soon as collecting it costs too
-// much; false: ctx has ended.
+// sleep waits, and allows more garbage as soon as collecting it costs too much.
+// It returns false if ctx has ended.
 func (k *keeper) sleep(ctx context.Context, d time.Duration, p *pacer) bool {
 	t := k.clock.NewTimer(d)
 	defer t.Stop()
@@ -90,7 +93,7 @@ func (k *keeper) sleep(ctx context.Context, d time.Duration, p *pacer) bool {
 			return false
 		case <-t.C():
 			return true
-		case <-k.collected: // and not every now and then, which wakes up an idle process
+		case <-k.collected: // not periodically, which would wake up an idle process
 			if k.paced && p.adjustAfterCollection(k.read(), k.clock.Now()) {
 				k.set(p.percent)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/clock/clocktest"
 )
 
-// kept is a keeper that runs on a fake clock and heap. What it does is in did.
+// kept is a keeper with a fake clock and heap. did records its actions.
 type kept struct {
 	t     *testing.T
 	clock *clocktest.Fake
@@ -26,7 +26,7 @@ type kept struct {
 	log   strings.Builder
 }
 
-// startKept starts one; advance lets time pass, a step at a time.
+// startKept starts a keeper. advance advances the clock step by step.
 func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(steps int, step time.Duration)) {
 	k = &kept{t: t, clock: clocktest.New(time.Unix(0, 0)), heap: reading{grown: 30e6, scanned: 6e6}, gc: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -43,7 +43,7 @@ func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(
 		keeper.run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	asleep := func() { // then it touches nothing
+	asleep := func() { // the keeper does nothing after this
 		if err := k.clock.WaitTimers(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(
 	}
 }
 
-// settling is how long a keeper takes to come into its pace: 1 + 2 + 4 + 8.
+// settling is the time until a keeper reaches its normal period: 1 + 2 + 4 + 8.
 const settling = 15 * time.Second
 
 func TestKeep(t *testing.T) {
@@ -81,7 +81,7 @@ func TestKeep(t *testing.T) {
 	check("after two minutes", "release", "release")
 }
 
-// TestKeepHurries holds that a burst does not wait for a look.
+// TestKeepHurries checks that a burst does not wait for the next reading.
 func TestKeepHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, advance := startKept(t, true, nil)
@@ -99,8 +99,8 @@ func TestKeepHurries(t *testing.T) {
 	})
 }
 
-// TestKeepNothing holds that GOGC wins, and that what cannot be done is said
-// once and not tried again.
+// TestKeepNothing checks that GOGC takes precedence, and that a failure is logged
+// once and not retried.
 func TestKeepNothing(t *testing.T) {
 	k, advance := startKept(t, false, errors.New("not here"))
 	advance(int(settling/time.Second), time.Second)
@@ -126,5 +126,5 @@ func TestStart(t *testing.T) {
 		}
 	}
 	f("", startPercent)
-	f("70", 100) // Go has read it before
+	f("70", 100) // Go has read the variable earlier
 }

@@ -9,61 +9,62 @@ import (
 	"time"
 )
 
-// The garbage that may wait, in percent of what lives.
+// The limits for garbage, in percent of the live heap.
 const (
 	startPercent = 15
 	minPercent   = 10
-	maxPercent   = 100 // Go's own
+	maxPercent   = 100 // the default of Go
 )
 
 const (
-	// worth is the CPU time a second that a byte of memory is worth: 10 µs for
-	// a megabyte, or 100 MB for a thousandth of a core.
+	// worth is the CPU time per second that a byte of memory is worth: 10 µs for
+	// a megabyte, or a thousandth of a core for 100 MB.
 	worth = 10e-6 / 1e6
-	// marking is the CPU time that it takes to mark a byte of memory that may
-	// hold pointers. Measured were 1.2 ns with 450,000 objects in 20 MB. It is
-	// not measured again as weir runs: on a busy machine that gives the others'
-	// load.
+	// marking is the CPU time for marking a byte of memory that may contain
+	// pointers. The measured value was 1.2 ns with 450,000 objects in 20 MB. It
+	// is not measured while weir runs, because the result would include the load
+	// of a busy machine.
 	marking = 1e-9
-	// tooMuch is the CPU time a second that collecting may take until the next
-	// look, patience how many seconds beyond that are borne, and urgent how many
-	// bytes may wait from then on, if they are no more than what lives.
+	// tooMuch is the CPU time per second that collections may take until the next
+	// reading, patience is the number of CPU seconds by which they may exceed it,
+	// and urgent is the number of bytes of garbage that are allowed afterwards,
+	// at most the size of the live heap.
 	tooMuch  = 0.05
 	patience = 0.02
 	urgent   = 24e6
 )
 
-// reading is what a pacer looks at.
+// reading contains the values that a pacer reads.
 type reading struct {
-	collected float64 // how often, since the start
-	allocated float64 // bytes, since the start
-	grown     float64 // bytes that a collection found alive, with stacks and globals: what the percentage is of
-	scanned   float64 // bytes of those that may hold pointers
+	collected float64 // number of collections since the start
+	allocated float64 // bytes since the start
+	grown     float64 // bytes that the last collection found alive, with stacks and globals: the basis of the percentage
+	scanned   float64 // bytes of grown that may contain pointers
 }
 
-// pacer finds the percentage at which memory and CPU time together cost least.
-// A heap of which s bytes are scanned, and that gets g bytes of garbage a
-// second, is collected g/h times a second when h bytes may wait: that costs
-// marking·s·g/h CPU time, and h bytes. The sum is least where both are the same,
-// at h² = marking·s·g/worth.
+// pacer finds the percentage at which memory and CPU time together cost least. If
+// s bytes of a heap are scanned, g bytes of garbage are created per second, and h
+// bytes of garbage are allowed, there are g/h collections per second. They cost
+// marking·s·g/h CPU time, and h bytes of memory. The sum is minimal where both
+// costs are equal, at h² = marking·s·g/worth.
 //
 // Source: Kirisame, Shenoy, Panchekha, "Optimal heap limits for reducing browser
 // memory use", https://arxiv.org/abs/2204.10455
 type pacer struct {
 	last    reading
 	at      time.Time
-	rate    float64 // bytes of garbage a second, smoothed; 0 before the first look
+	rate    float64 // bytes of garbage per second, smoothed; 0 before the first reading
 	percent int
 
-	from   time.Time // before that nothing is a hurry
+	from   time.Time // nothing is urgent before this time
 	step   reading   // the last reading of adjustAfterCollection
 	stepAt time.Time
-	debt   float64 // CPU seconds that collecting has cost beyond tooMuch
+	debt   float64 // CPU seconds by which collections exceeded tooMuch
 }
 
-// adjustAfterCollection takes a reading after a collection and reports whether percent was
-// changed: it rises at once when collecting costs too much, as it does when a
-// collector of logs finds a backlog of files.
+// adjustAfterCollection takes a reading after a collection and reports whether
+// percent changed. It increases percent immediately if collections cost too much,
+// for example if a log collector finds a backlog of files.
 func (p *pacer) adjustAfterCollection(r reading, now time.Time) (changed bool) {
 	if now.Before(p.from) {
 		return false
@@ -84,9 +85,9 @@ func (p *pacer) adjustAfterCollection(r reading, now time.Time) (changed bool) {
 	return true
 }
 
-// adjust takes a reading and reports whether percent was changed. It rises by a
-// quarter at most: a start, or a reload that brings a thousand targets, makes
-// garbage for a moment only, and is the worst moment to let it wait.
+// adjust takes a reading and reports whether percent changed. It increases by at
+// most a quarter: a start, or a reload that adds a thousand targets, creates
+// garbage only for a moment, and is the worst time to let it accumulate.
 func (p *pacer) adjust(r reading, now time.Time) (changed bool) {
 	seconds := now.Sub(p.at).Seconds()
 	if seconds <= 0 || r.grown <= 0 {
@@ -100,20 +101,20 @@ func (p *pacer) adjust(r reading, now time.Time) (changed bool) {
 	wait := math.Sqrt(marking / worth * r.scanned * p.rate)
 	percent := min(max(int(100*wait/r.grown), minPercent), maxPercent, p.percent+(p.percent+3)/4)
 	if off := percent - p.percent; off*off*100 <= p.percent*p.percent {
-		return false // setting it stops the world
+		return false // setting the percentage stops the world
 	}
 	p.percent = percent
 	return true
 }
 
-// collections returns a channel that gets a value after a collection of
-// garbage, unless it holds one still, until ctx ends. Who waits for it costs
-// nothing while nothing is collected.
+// collections returns a channel that gets a value after each garbage collection
+// until ctx ends. Collections are merged while the channel is full. Waiting on
+// the channel costs nothing while there are no collections.
 func collections(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	var arm func()
 	arm = func() {
-		// What nobody holds is found by the next collection.
+		// The next collection finds an object without references.
 		runtime.AddCleanup(new([4]uint64), func(arm func()) {
 			select {
 			case c <- struct{}{}:
@@ -130,7 +131,7 @@ func collections(ctx context.Context) <-chan struct{} {
 
 func setPercent(p int) { debug.SetGCPercent(p) }
 
-// readHeap reads this process's heap.
+// readHeap reads the heap of this process.
 func readHeap() reading {
 	s := []metrics.Sample{
 		{Name: "/gc/cycles/total:gc-cycles"},

@@ -11,7 +11,7 @@ import (
 
 func TestPace(t *testing.T) {
 	const mb = 1e6
-	// steady returns what a pacer settles at.
+	// steady returns the percentage at which a pacer settles.
 	steady := func(garbage, grown, scanned float64) int {
 		now := time.Unix(0, 0)
 		r := reading{grown: grown, scanned: scanned}
@@ -37,8 +37,8 @@ func TestPace(t *testing.T) {
 	f("nothing at all", 0, 6*mb, 4*mb, minPercent)
 }
 
-// TestPaceCostsAsSaid holds that the percentage balances as worth says: a little
-// more and a little less are both dearer.
+// TestPaceCostsAsSaid checks that the percentage is the optimum for worth:
+// slightly more and slightly less both cost more.
 func TestPaceCostsAsSaid(t *testing.T) {
 	f := func(garbage, grown, scanned float64) {
 		t.Helper()
@@ -63,7 +63,8 @@ func TestPaceCostsAsSaid(t *testing.T) {
 
 func TestPaceLooks(t *testing.T) {
 	const garbage, grown = 1e6, 60e6
-	// after returns what a pacer makes of one more look, after it has settled.
+	// after returns the percentages before and after another reading of a settled
+	// pacer.
 	after := func(seconds time.Duration, garbageNow, grownNow float64) (was, is int, changed bool) {
 		now := time.Unix(0, 0)
 		r := reading{grown: grown, scanned: 12e6}
@@ -101,17 +102,18 @@ func TestPaceLooks(t *testing.T) {
 	f("a tenth less", 10, 0.9*garbage, grown, "stays")
 	f("a burst", 10, 100*garbage, grown, "rises")
 	f("a minute of silence", 60, 0, grown, "falls")
-	f("a thousand targets more", 10, garbage, 4*grown, "falls") // what lives on is no garbage
+	f("a thousand targets more", 10, garbage, 4*grown, "falls") // live memory is not garbage
 	f("a clock that stands still", 0, garbage, grown, "stays")
 	f("a clock that goes back", -5, garbage, grown, "stays")
 }
 
-// TestPaceHurries holds that much garbage need not wait for the next look, if it
-// goes on, and that a heap which is large stays what it is.
+// TestPaceHurries checks that a large amount of garbage does not wait for the
+// next reading if it continues, and that the percentage of a large heap does not
+// change.
 func TestPaceHurries(t *testing.T) {
 	const mb, step = 1e6, 30 * time.Millisecond
-	// f gives the percentages after steps of so much garbage a second, in which a
-	// heap is collected as often as a percentage says.
+	// f checks the percentages after steps with these amounts of garbage per second,
+	// in which the heap is collected as often as the percentage implies.
 	f := func(what string, after time.Duration, garbage []float64, grown, scanned float64, want ...int) {
 		t.Helper()
 		now := time.Unix(0, 0)
@@ -149,7 +151,7 @@ func TestPaceHurries(t *testing.T) {
 	f("a heap of some size", time.Second, slices.Repeat([]float64{100 * mb}, 64), 80*mb, 20*mb, append(slices.Clone(same[:11]), slices.Repeat([]int{30}, 53)...)...)
 }
 
-// TestCollections holds that a collection is told, and the next one too.
+// TestCollections checks that each collection is reported.
 func TestCollections(t *testing.T) {
 	c := collections(t.Context())
 	for range 3 {
@@ -164,7 +166,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestRuntimeHeap holds that the runtime has what is read, and takes what is set.
+// TestRuntimeHeap checks that the runtime has the metrics that are read and
+// accepts the settings.
 func TestRuntimeHeap(t *testing.T) {
 	was := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(was)

@@ -12,20 +12,20 @@ import (
 	"syscall"
 )
 
-// ReleaseProgram gives the pages of the program's file back to the system.
-// Those that are needed come back out of the page cache, many at a time, for
-// some microseconds each. Initialising what is compiled in touches most of the
-// file once, and hardly any of it again.
+// ReleaseProgram returns the pages of the program file to the system. Pages that
+// are needed are loaded again from the page cache, many at a time, within some
+// microseconds each. The initialisation of all packages touches most of the file
+// once, and hardly any of it again.
 //
-// Only what is as in the file is given back: not what may be written to, and no
-// mapping of which a page was changed, by a debugger or the linker.
+// It only releases memory that is identical to the file: no writable mappings,
+// and no mappings with a page that a debugger or the linker changed.
 func ReleaseProgram() error {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("cannot find the program's file: %w", err)
 	}
-	// Not smaps, which knows what was changed: it counts all pages of the
-	// process, 100 ms for 600 MB.
+	// Not smaps, which contains the changes but counts all pages of the process:
+	// 100 ms for 600 MB.
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return fmt.Errorf("cannot look at the process's memory: %w", err)
@@ -58,8 +58,7 @@ func ReleaseProgram() error {
 // mapping is a range of addresses.
 type mapping struct{ from, to uint64 }
 
-// mappings returns those of a file that are the process's own and cannot be
-// written to.
+// mappings returns the mappings of a file that are private and not writable.
 //
 // Format: https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html
 func mappings(maps io.Reader, path string) (ms []mapping, err error) {
@@ -88,14 +87,14 @@ func mappings(maps io.Reader, path string) (ms []mapping, err error) {
 	return ms, nil
 }
 
-// The bits of a page in pagemap that count here.
+// The relevant bits of a page in pagemap.
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
 	pageOfFile  = 1 << 61
 )
 
-// changed reports whether a page of m is not the file's any more.
+// changed reports whether a page of m differs from the file.
 //
 // Format: https://docs.kernel.org/admin-guide/mm/pagemap.html
 func (m mapping) changed(pagemap io.ReaderAt, pageSize uint64) (bool, error) {

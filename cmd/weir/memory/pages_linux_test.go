@@ -45,7 +45,7 @@ func TestChanged(t *testing.T) {
 	f := func(want bool, pages ...uint64) {
 		t.Helper()
 		var b []byte
-		for _, p := range append([]uint64{anonymous}, append(pages, anonymous)...) { // of its neighbours
+		for _, p := range append([]uint64{anonymous}, append(pages, anonymous)...) { // a neighbouring mapping
 			b = binary.NativeEndian.AppendUint64(b, p)
 		}
 		m := mapping{4096, 4096 * uint64(len(pages)+1)}
@@ -56,15 +56,15 @@ func TestChanged(t *testing.T) {
 	}
 	f(false, file, absent, file)
 	f(false, absent)
-	f(true, file, anonymous, file) // a breakpoint, or an address that was relocated
+	f(true, file, anonymous, file) // a breakpoint, or a relocated address
 	f(true, file, swapped)
 	if _, err := (mapping{0, 8192}).changed(bytes.NewReader(make([]byte, 8)), 4096); err == nil {
 		t.Error("pages that the system does not tell are no mistake")
 	}
 }
 
-// TestChangedHere holds that this system tells the difference: of a file that is
-// mapped, a page that was written to is the process's own.
+// TestChangedHere checks that this system reports changes: a written page of a
+// mapped file is private to the process.
 func TestChangedHere(t *testing.T) {
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {

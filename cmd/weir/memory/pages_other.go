@@ -2,6 +2,6 @@
 
 package memory
 
-// ReleaseProgram does nothing here: elsewhere than on Linux a process cannot
-// tell the system which pages of its program it needs no longer.
+// ReleaseProgram does nothing: only on Linux can a process release the pages of
+// its program that it does not need any more.
 func ReleaseProgram() error { return nil }

@@ -1,5 +1,5 @@
-// Package quickstart is the config that `weir run --sandbox` runs when it is
-// given none.
+// Package quickstart contains the config that `weir run --sandbox` runs if no
+// config is given.
 package quickstart
 
 import (
@@ -14,9 +14,9 @@ import (
 var linux string
 
 //go:embed quickstart_other.alloy
-var other string // without the host's metrics, which are Linux's
+var other string // without the host's metrics, which require Linux
 
-// Text returns the quickstart for a GOOS.
+// Text returns the quickstart config for a GOOS.
 func Text(goos string) string {
 	if goos == "linux" {
 		return linux
@@ -24,8 +24,8 @@ func Text(goos string) string {
 	return other
 }
 
-// Write puts the quickstart into dir, which must be there, and returns its
-// path. A copy that is there already is replaced.
+// Write writes the quickstart config to dir, which must exist, and returns its
+// path. It replaces an existing copy.
 func Write(dir string) (path string, err error) {
 	path = filepath.Join(dir, "quickstart.alloy")
 	if err := os.WriteFile(path, []byte(Text(runtime.GOOS)), 0o600); err != nil {

@@ -23,7 +23,7 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// apiParts is what Prometheus's HTTP API is put together from.
+// apiParts are the parts of Prometheus's HTTP API.
 type apiParts struct {
 	db     *tsdb.DB
 	stats  *tsdb.DBStats
@@ -33,9 +33,8 @@ type apiParts struct {
 	logger *slog.Logger
 }
 
-// newAPI returns Prometheus's API with remote write on, and with what a
-// sandbox does not have (targets, rules, alertmanagers) answering that there
-// is none.
+// newAPI returns Prometheus's API with remote write. Endpoints for features that
+// a sandbox does not have (targets, rules, alertmanagers) return empty lists.
 func newAPI(p apiParts) *v1.API {
 	started := time.Now()
 	none := nothing{}
@@ -47,14 +46,14 @@ func newAPI(p apiParts) *v1.API {
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
 		v1.GlobalURLOptions{ListenAddress: p.addr, Host: p.addr, Scheme: "http"},
-		func(f http.HandlerFunc) http.HandlerFunc { return f }, // it listens only once it is ready
+		func(f http.HandlerFunc) http.HandlerFunc { return f }, // the server listens only when it is ready
 		admin{p.db, p.stats}, p.db.Dir(),
 		false, false, 0, // admin API, search
 		p.logger,
 		func(context.Context) v1.RulesRetriever { return none },
-		50_000_000, 10, 1<<20, // remote read: samples, concurrency, bytes in a frame
+		50_000_000, 10, 1<<20, // remote read: samples, concurrency, bytes per frame
 		false,                    // not an agent
-		regexp.MustCompile("^$"), // of other origins
+		regexp.MustCompile("^$"), // allowed origins
 		func() (v1.RuntimeInfo, error) {
 			return v1.RuntimeInfo{
 				StartTime: started, ServerTime: time.Now(), CWD: p.db.Dir(), ReloadConfigSuccess: true, LastConfigTime: started,
@@ -76,7 +75,7 @@ func newAPI(p apiParts) *v1.API {
 	)
 }
 
-// admin is what the status pages ask of the storage.
+// admin answers the requests of the status pages about the storage.
 type admin struct {
 	*tsdb.DB
 	stats *tsdb.DBStats
@@ -92,7 +91,7 @@ func (a admin) WALReplayStatus() (tsdb.WALReplayStatus, error) {
 
 func (a admin) BlockMetas() ([]tsdb.BlockMeta, error) { return a.DB.BlockMetas(), nil }
 
-// nothing has no targets, no rules and no alertmanagers.
+// nothing returns no targets, no rules and no alertmanagers.
 type nothing struct{}
 
 func (nothing) ScrapePools() []string                                 { return nil }

@@ -1,11 +1,11 @@
-// Package sandbox is a throwaway Prometheus to send to: Prometheus's own remote
-// write handler, TSDB, PromQL engine and HTTP API, from its module, in a
-// process of its own with a directory of its own.
+// Package sandbox is a temporary Prometheus server: Prometheus's own remote write
+// handler, TSDB, PromQL engine and HTTP API, from its Go module, in a separate
+// process with a separate directory.
 //
-// Serve is that process; Start is how weir starts it, from its own binary. The
-// child ends when its standard input does, hence also when weir is killed, and
-// takes its directory with it.
+// Serve runs in that process; Start starts it from weir's own binary. The child
+// process ends when its standard input is closed, so it also ends when weir is
+// killed. It removes its directory when it ends.
 //
-// It is for trying things out. It keeps nothing, authenticates nobody, scrapes
+// It is for experiments only. It keeps no data, authenticates nobody, scrapes
 // nothing and evaluates no rules.
 package sandbox

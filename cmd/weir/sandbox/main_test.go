@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/sandbox"
 )
 
-// TestMain makes the test binary the program that Start runs.
+// TestMain runs the test binary as the program that Start runs.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv("SANDBOX_TEST_DIR"); {
 	case os.Getenv("SANDBOX_TEST_FAIL") != "":

@@ -1,6 +1,7 @@
 package sandbox
 
-// pageHTML is a query box: enough to look at what arrived without a tool.
+// pageHTML is a page with a query box, so that users can look at the received
+// samples without another tool.
 const pageHTML = `
 <!doctype html>
 <html lang="en"><meta charset="utf-8"><title>weir sandbox</title>

@@ -39,7 +39,7 @@ func serve(t *testing.T, addr string) (base, dir string) {
 		t.Fatalf("it did not listen: %v", <-done)
 	}
 	t.Cleanup(func() {
-		stop.Close() // standard input ends
+		stop.Close() // closes the standard input
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

@@ -21,25 +21,25 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// announcement precedes the URL on the child's standard output.
+// announcement precedes the URL on the standard output of the child process.
 const announcement = "sandbox listens on "
 
-// outOfOrder is how late a sample may come: a backlog is sent together with new
-// samples, and an afternoon without the sandbox is a long one.
+// outOfOrder is how late a sample may arrive. A backlog is sent together with new
+// samples, and the sandbox may have been down for hours.
 const outOfOrder = 24 * time.Hour
 
-// Options are settings of a sandbox.
+// Options are the settings of a sandbox.
 type Options struct {
-	// ListenAddr is the TCP address. If its port is taken, a free one is used.
+	// ListenAddr is the TCP address. If its port is in use, a free one is used.
 	ListenAddr string
-	// Dir is where the temporary directory is made; "" is the system's.
+	// Dir is the parent of the temporary directory; "" means that of the system.
 	Dir string
-	// Logger gets what Prometheus's parts have to say.
+	// Logger logs the messages of Prometheus's parts.
 	Logger *slog.Logger
 }
 
-// Serve runs a sandbox until ctx ends or in does. Once it listens it writes a
-// line with its URL to out. The directory is gone when it returns.
+// Serve runs a sandbox until ctx ends or in is closed. When it listens, it writes
+// a line with its URL to out. It removes the directory before it returns.
 func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "weir-sandbox-")
 	if err != nil {
@@ -91,7 +91,8 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { served <- srv.Serve(l) })
-	// Nobody waits for this read: it ends with the process, as standard input does.
+	// Nothing waits for this read: it ends with the process, like the standard
+	// input.
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
@@ -104,13 +105,13 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 	case err = <-served:
 		err = fmt.Errorf("cannot serve the sandbox: %w", err)
 	}
-	_ = srv.Close() // open queries are not worth waiting for
+	_ = srv.Close() // do not wait for open queries
 	wg.Wait()
 	return err
 }
 
-// listen listens on addr, or on a free port of the same host when its port is
-// taken.
+// listen listens on addr, or on a free port of the same host if the port is in
+// use.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)

@@ -14,22 +14,23 @@ import (
 	"time"
 )
 
-// Process is a sandbox that runs as a child.
+// Process is a sandbox that runs as a child process.
 type Process struct {
-	// URL is where it answers, such as http://127.0.0.1:12346.
+	// URL is the address of the sandbox, such as http://127.0.0.1:12346.
 	URL string
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	done  chan struct{} // closed when the child ended
-	err   error         // why, once done is closed
+	done  chan struct{} // closed when the child has ended
+	err   error         // the reason; set before done is closed
 }
 
-// Start runs name with args, a program that calls Serve, and returns when it
-// listens or ctx ends. report gets the lines of the child's standard error
-// stream; those before it listens are in the error instead if it fails to start.
+// Start runs the program name with args, which must call Serve. It returns when
+// the program listens or when ctx ends. report is called with the lines that the
+// child writes to standard error. If the start fails, the earlier lines are part
+// of the error instead.
 func Start(ctx context.Context, name string, args []string, report func(line string)) (*Process, error) {
-	// Not CommandContext: the child outlives ctx, until Close.
+	// Not CommandContext, because the child outlives ctx until Close.
 	cmd := exec.Command(name, args...)
 	errs := &reporter{report: report}
 	cmd.Stderr = errs
@@ -37,7 +38,7 @@ func Start(ctx context.Context, name string, args []string, report func(line str
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
 	}
-	// A pipe of our own, as Wait closes StdoutPipe under its reader.
+	// Create the pipe here, because Wait closes StdoutPipe while it is read.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
@@ -64,7 +65,7 @@ func Start(ctx context.Context, name string, args []string, report func(line str
 	case s := <-line:
 		url, ok := strings.CutPrefix(s, announcement)
 		if !ok {
-			err := p.Close() // which waits for what it says
+			err := p.Close() // waits for the output of the child
 			return nil, errors.Join(fmt.Errorf("cannot start the sandbox: %s", cmp.Or(errs.text(), "it ended before it listened")), err)
 		}
 		p.URL = strings.TrimSpace(url)
@@ -77,10 +78,11 @@ func Start(ctx context.Context, name string, args []string, report func(line str
 	}
 }
 
-// Done is closed when the child ended, whoever ended it.
+// Done returns a channel that is closed when the child has ended for any reason.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Close ends the child, by force if it takes long, and waits for it.
+// Close ends the child and waits for it. It kills the child if that takes too
+// long.
 func (p *Process) Close() error {
 	_ = p.stdin.Close()
 	t := time.NewTimer(10 * time.Second)
@@ -97,7 +99,7 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// reporter passes on whole lines once the child has started, and keeps those
+// reporter reports whole lines after the child has started and keeps the lines
 // before.
 type reporter struct {
 	report func(line string)
@@ -105,10 +107,10 @@ type reporter struct {
 	mu      sync.Mutex
 	running bool
 	kept    []string
-	rest    string // a line that is not finished
+	rest    string // an incomplete line
 }
 
-// Write takes a part of the stream.
+// Write implements io.Writer.
 func (r *reporter) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +128,7 @@ func (r *reporter) started() {
 	r.flush()
 }
 
-// flush reports what was kept. mu is held.
+// flush reports the lines that were kept. The caller holds mu.
 func (r *reporter) flush() {
 	if !r.running {
 		return
@@ -137,7 +139,7 @@ func (r *reporter) flush() {
 	r.kept = nil
 }
 
-// text returns what the child said, in one line.
+// text returns the output of the child in one line.
 func (r *reporter) text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
