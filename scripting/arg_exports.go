@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ExportType is what the config sees of an export: texts for what is checked
-// when it is decoded.
+// ExportType returns the type of an export in the config. Types that are
+// checked when they are decoded become strings.
 func (a *Arg) ExportType() reflect.Type {
 	switch a.Kind {
 	case ArgEnum, ArgRegexp:
@@ -18,7 +18,8 @@ func (a *Arg) ExportType() reflect.Type {
 	return a.plainType()
 }
 
-// ExportsType is the struct of exports: a field Export_<name> for each.
+// ExportsType returns the struct type of exports, with a field Export_<name>
+// for each.
 func ExportsType(exports []*Arg) reflect.Type {
 	fields := make([]reflect.StructField, len(exports))
 	for i, a := range exports {
@@ -29,8 +30,8 @@ func ExportsType(exports []*Arg) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// ExportValues returns the values of exports that a script gives by name, each of
-// its exportType. The error says which of them is wrong.
+// ExportValues converts the exports that a script gives by name to their
+// ExportType. The error names the wrong export.
 func ExportValues(exports []*Arg, given *Map) (map[string]reflect.Value, error) {
 	values := map[string]reflect.Value{}
 	for _, name := range given.Keys() {
@@ -57,8 +58,8 @@ func argNames(args []*Arg) []string {
 	return names
 }
 
-// raw is a script's value in the form that convert takes. A label of targets
-// may be a number or a bool, as one of a record may.
+// raw returns a script's value in the form that convert takes. A label of
+// targets may be a number or a bool, as in a record.
 func (a *Arg) raw(v Value) any {
 	switch x := v.(type) {
 	case *List:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Manual is what the manual says of an argument or export.
+// Manual returns the text of the manual for an argument or export.
 func (a *Arg) Manual() string {
 	switch a.innermost().Kind {
 	case ArgEnum:
@@ -16,7 +16,7 @@ func (a *Arg) Manual() string {
 	return a.Doc
 }
 
-// innermost is the type of the elements of the elements, of a list or map.
+// innermost returns the innermost element type of a list or map.
 func (a *Arg) innermost() *Arg {
 	for a.Of != nil {
 		a = a.Of
@@ -24,7 +24,7 @@ func (a *Arg) innermost() *Arg {
 	return a
 }
 
-// ConfigExample is a value of the argument in the config language.
+// ConfigExample returns an example value of the argument in config syntax.
 func (a *Arg) ConfigExample() string {
 	switch a.Kind {
 	case ArgInt, ArgNumber:

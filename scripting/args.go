@@ -34,19 +34,19 @@ const (
 	ArgBlock    ArgKind = "block"
 )
 
-// ArgKinds are the kinds in the order of the manual.
+// ArgKinds are all kinds in the order of the manual.
 var ArgKinds = []ArgKind{ArgString, ArgInt, ArgNumber, ArgBool, ArgDuration, ArgSize, ArgList, ArgMap, ArgEnum, ArgSecret, ArgTargets, ArgRegexp, ArgBlock}
 
-// Arg is one argument that a script declares. NewArg makes it.
+// Arg is an argument that a script declares. Create it with NewArg.
 type Arg struct {
-	Name     string // set by the definition it stands in
+	Name     string // set by the definition that contains it
 	Kind     ArgKind
 	Of       *Arg     // element of a list or map
 	Values   []string // of an enum
-	Fields   []*Arg   // of a block, in the order they were declared
-	Repeated bool     // a block that may be there several times
-	Default  any      // a Go value of the argument's type; nil without one
-	Optional bool     // may be left out and is then missing in ctx.args
+	Fields   []*Arg   // of a block, in the order of their declaration
+	Repeated bool     // a block that may occur several times
+	Default  any      // a Go value of the argument's type; nil if there is none
+	Optional bool     // may be omitted and is then missing in ctx.args
 	Doc      string
 	Line     int // where it was declared
 }
@@ -56,14 +56,14 @@ var argOptions = map[string]string{
 	"of": "list, map", "values": "enum", "fields": "block", "repeated": "block",
 }
 
-// wantOption says what the value of an option must be.
+// wantOption describes the valid values of an option.
 var wantOption = map[string]string{
 	"doc": "a string", "optional": "a bool", "of": "an argument type such as weir.arg.string{}",
 	"values": "a list of strings", "repeated": "a bool",
 }
 
-// NewArg checks what a script wrote in weir.arg.<kind>{…}. Values are what a
-// language hands over: string, float64, bool, []any, map[string]any, *Arg.
+// NewArg checks a declaration weir.arg.<kind>{…} of a script. The language
+// passes the values as string, float64, bool, []any, map[string]any, *Arg.
 func NewArg(kind ArgKind, options map[string]any, line int) (*Arg, error) {
 	a := &Arg{Kind: kind, Line: line}
 	var errs []error
@@ -98,7 +98,8 @@ func NewArg(kind ArgKind, options map[string]any, line int) (*Arg, error) {
 	return a, a.setDefault(options)
 }
 
-// option takes one option but the default, which needs the others.
+// option sets one option. The default is not set here, because it depends on
+// the other options.
 func (a *Arg) option(name string, v any) error {
 	only, known := argOptions[name]
 	if !known || only != "" && !slices.Contains(strings.Split(only, ", "), string(a.Kind)) || name == "default" && a.Kind == ArgBlock {
@@ -163,7 +164,7 @@ func (a *Arg) knownOptions() string {
 	return strings.Join(names, ", ")
 }
 
-// String returns the type in words: list(string), enum("a", "b").
+// String returns the type as text: list(string), enum("a", "b").
 func (a *Arg) String() string {
 	switch a.Kind {
 	case ArgList, ArgMap:
@@ -180,7 +181,7 @@ func (a *Arg) String() string {
 	return string(a.Kind)
 }
 
-// goType is the field type that the config decoder fills.
+// goType returns the field type for the config decoder.
 func (a *Arg) goType() reflect.Type {
 	switch a.Kind {
 	case ArgString:
@@ -218,14 +219,14 @@ func (a *Arg) goType() reflect.Type {
 	panic("BUG: unknown argument kind " + string(a.Kind))
 }
 
-// IsIdentifier reports whether name can be that of an argument, or a part of that
-// of a block.
+// IsIdentifier reports whether name is a valid name of an argument, or a valid
+// part of the name of a block.
 func IsIdentifier(name string) bool { return identifier.MatchString(name) }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reservedArgs belong to the host in every scripted block, sinkArgs in that of a
-// sink as well.
+// reservedArgs are arguments of the host in every scripted block, and sinkArgs
+// those in the block of a sink.
 var (
 	reservedArgs = []string{"forward_to", "routes", "script", "interval", "listen"}
 	sinkArgs     = append(slices.Clip(reservedArgs), "batch", "journal")
@@ -245,7 +246,8 @@ func stringList(v any) ([]string, bool) {
 	return out, true
 }
 
-// suggestName is a guess at what a misspelt name stands for, as the end of a message.
+// suggestName returns the end of a message that suggests names similar to a
+// misspelt name.
 func suggestName(name string, names []string) string {
 	if hint := config.DidYouMean(name, names); hint != "" {
 		return "; " + hint
@@ -253,7 +255,7 @@ func suggestName(name string, names []string) string {
 	return ""
 }
 
-// describe names a script's value in a message.
+// describe describes a script's value for a message.
 func describe(v any) string {
 	switch x := v.(type) {
 	case nil:

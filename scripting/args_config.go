@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// Enum is a string of the config that must be one of a list.
+// Enum is a string in the config that must be one of a list.
 type Enum struct {
 	allowed []string
 	value   string
@@ -30,18 +30,18 @@ func (e Enum) MarshalText() ([]byte, error) { return []byte(e.value), nil }
 // String returns the value.
 func (e Enum) String() string { return e.value }
 
-// Values returns what is allowed; the caller does not change it.
+// Values returns the allowed values. The caller must not change them.
 func (e Enum) Values() []string { return e.allowed }
 
-// maxPattern is how long a regular expression of the config may be, in bytes;
-// the module re takes no longer one.
+// maxPattern is the maximum length of a regular expression in the config, in
+// bytes. The module re has the same limit.
 const maxPattern = 8 << 10
 
-// Regexp is a regular expression of the config, checked when it is decoded.
-// Scripts get it compiled.
+// Regexp is a regular expression in the config. It is checked when it is
+// decoded. Scripts get it compiled.
 type Regexp string
 
-// UnmarshalText accepts what Go's regexp does.
+// UnmarshalText accepts the syntax of Go's regexp.
 func (r *Regexp) UnmarshalText(text []byte) error {
 	if len(text) > maxPattern {
 		return fmt.Errorf("cannot use a regular expression of %d bytes: at most %d", len(text), maxPattern)
@@ -56,14 +56,15 @@ func (r *Regexp) UnmarshalText(text []byte) error {
 // MarshalText returns the pattern.
 func (r Regexp) MarshalText() ([]byte, error) { return []byte(r), nil }
 
-// Choices is a list or map of the config with enums in it: an element that is
-// decoded alone would not know what it may be.
+// Choices is a list or map in the config that contains enums. They are checked
+// together, because an element that is decoded alone does not know its allowed
+// values.
 type Choices struct {
 	arg   *Arg
 	value any // of the type plainType
 }
 
-// UnmarshalAlloy decodes the list or map and checks what is in it.
+// UnmarshalAlloy decodes the list or map and checks its enums.
 func (c *Choices) UnmarshalAlloy(decode func(any) error) error {
 	v := reflect.New(c.arg.plainType())
 	if err := decode(v.Interface()); err != nil {
@@ -84,12 +85,12 @@ func (c Choices) Plain() any {
 	return c.value
 }
 
-// hasEnums reports whether there are enums in the elements.
+// hasEnums reports whether the elements contain enums.
 func (a *Arg) hasEnums() bool {
 	return (a.Kind == ArgList || a.Kind == ArgMap) && (a.Of.Kind == ArgEnum || a.Of.hasEnums())
 }
 
-// plainType is goType with strings for enums in lists and maps.
+// plainType returns goType with strings instead of enums in lists and maps.
 func (a *Arg) plainType() reflect.Type {
 	if a.Kind != ArgList && a.Kind != ArgMap {
 		return a.goType()
@@ -104,7 +105,7 @@ func (a *Arg) plainType() reflect.Type {
 	return reflect.SliceOf(elem)
 }
 
-// plainValue is v as t, which is the plainType of an element.
+// plainValue converts v to t, the plainType of an element.
 func plainValue(v reflect.Value, t reflect.Type) reflect.Value {
 	switch x := v.Interface().(type) {
 	case Choices:
@@ -115,7 +116,7 @@ func plainValue(v reflect.Value, t reflect.Type) reflect.Value {
 	return v.Convert(t)
 }
 
-// chosen is v, of plainType, as goType.
+// chosen converts v from plainType to goType.
 func (a *Arg) chosen(v reflect.Value) reflect.Value {
 	if a.hasEnums() {
 		return reflect.ValueOf(Choices{arg: a, value: v.Interface()})
@@ -138,7 +139,7 @@ func (a *Arg) choose(v reflect.Value) error {
 			}
 		}
 	default:
-		for _, k := range sortedStrings(v.MapKeys()) { // of several mistakes, the same is said each time
+		for _, k := range sortedStrings(v.MapKeys()) { // sorted, so that the same error is reported each time
 			if err := a.Of.choose(v.MapIndex(reflect.ValueOf(k))); err != nil {
 				return fmt.Errorf("%s: %w", k, err)
 			}
@@ -156,9 +157,9 @@ func sortedStrings(vs []reflect.Value) []string {
 	return out
 }
 
-// ArgFields are the fields that the config decoder fills, one for each
-// argument, named Arg_<name>. What a block of an argument starts from is in a
-// field beside it, where the decoder looks for it.
+// ArgFields returns a struct field for each argument, named Arg_<name>, for the
+// config decoder. The initial value for the blocks of an argument is in a field
+// next to it, where the decoder looks for it.
 func ArgFields(args []*Arg) []reflect.StructField {
 	fields := make([]reflect.StructField, 0, len(args)+3)
 	for _, a := range args {
@@ -176,14 +177,14 @@ func ArgFields(args []*Arg) []reflect.StructField {
 			kind += ",optional"
 		}
 		if a.Optional && !a.Repeated {
-			t = reflect.PointerTo(t) // nil is missing
+			t = reflect.PointerTo(t) // nil means missing
 		}
 		fields = append(fields, reflect.StructField{Name: "Arg_" + a.Name, Type: t, Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", a.Name+kind))})
 	}
 	return fields
 }
 
-// SetArgDefaults fills in the defaults of a struct of ArgFields.
+// SetArgDefaults sets the defaults in a struct of ArgFields.
 func SetArgDefaults(v reflect.Value, args []*Arg) {
 	for _, a := range args {
 		f := v.FieldByName("Arg_" + a.Name)
@@ -194,8 +195,8 @@ func SetArgDefaults(v reflect.Value, args []*Arg) {
 		case a.Default != nil:
 			f.Set(cloneValue(reflect.ValueOf(a.Default)))
 		case a.Kind == ArgEnum && a.Optional:
-			// The decoder fills a pointer that is there; one that stays
-			// unset is told apart by its empty value.
+			// The decoder sets a pointer that is not nil. If it stays unset, its value
+			// is empty.
 			f.Set(reflect.ValueOf(&Enum{allowed: a.Values}))
 		case a.Kind == ArgEnum:
 			f.Set(reflect.ValueOf(Enum{allowed: a.Values}))
@@ -207,7 +208,7 @@ func SetArgDefaults(v reflect.Value, args []*Arg) {
 	}
 }
 
-// ArgValues are what a script sees of a struct of ArgFields.
+// ArgValues returns the values for the script from a struct of ArgFields.
 func ArgValues(args []*Arg, v reflect.Value) map[string]any {
 	values := make(map[string]any, len(args))
 	for _, a := range args {
@@ -229,7 +230,7 @@ func ArgValues(args []*Arg, v reflect.Value) map[string]any {
 	return values
 }
 
-// cloneValue copies lists and maps, so that no two blocks share a default.
+// cloneValue copies lists and maps, so that blocks do not share a default.
 func cloneValue(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Slice:

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// convert turns a script's value, such as a default, into goType.
+// convert converts a script's value, such as a default, to goType.
 func (a *Arg) convert(v any) (reflect.Value, error) {
 	wrong := func(want string) (reflect.Value, error) {
 		return reflect.Value{}, fmt.Errorf("%s is not %s", describe(v), want)
@@ -98,7 +98,7 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 			return wrong("a map")
 		}
 		out := reflect.MakeMap(a.plainType())
-		for _, k := range sortedKeys(m) { // of several mistakes, the same is said each time
+		for _, k := range sortedKeys(m) { // sorted, so that the same error is reported each time
 			ev, err := a.Of.convert(m[k])
 			if err != nil {
 				return reflect.Value{}, fmt.Errorf("%q: %w", k, err)
@@ -128,7 +128,7 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 	panic("BUG: unknown argument kind " + string(a.Kind))
 }
 
-// scriptValue turns a decoded field into what a language gets: string,
+// scriptValue converts a decoded field to a value for a language: string,
 // float64, int64, bool, []any, map[string]any, Secret, Regexp.
 func (a *Arg) scriptValue(v reflect.Value) any {
 	switch a.Kind {
@@ -176,22 +176,22 @@ func (a *Arg) scriptValue(v reflect.Value) any {
 	return v.Interface()
 }
 
-// Secret is an argument as scripts get it: they can pass it to host calls and
-// nothing else.
+// Secret is a secret argument. Scripts can pass it to host calls and cannot do
+// anything else with it.
 type Secret struct{ value string }
 
-// NewSecret returns a secret of a text.
+// NewSecret returns a secret that contains text.
 func NewSecret(text string) Secret { return Secret{text} }
 
 // String returns "<secret>".
 func (Secret) String() string { return "<secret>" }
 
-// Reveal returns the secret to a host call.
+// Reveal returns the text of the secret, for a host call.
 func (s Secret) Reveal() string { return s.value }
 
-// exprValue is what an expression sees of a script's value: secrets are left
-// out, and an optional argument that is not given is its type's zero value. ok
-// is false for what is left out.
+// exprValue returns a script's value as expressions see it. An optional
+// argument that is not given has the zero value of its type. ok is false for
+// secrets, which expressions cannot use.
 func (a *Arg) exprValue(v any, given bool) (_ any, ok bool) {
 	switch {
 	case given:
@@ -215,7 +215,7 @@ func (a *Arg) exprValue(v any, given bool) (_ any, ok bool) {
 	return v, a.Kind != ArgSecret && !hasSecret(v)
 }
 
-// ExprValues are the arguments that expressions see.
+// ExprValues returns the arguments that expressions can use.
 func ExprValues(args []*Arg, values map[string]any) map[string]any {
 	out := make(map[string]any, len(args))
 	for _, a := range args {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// dataExtensions are of files that are values and no scripts.
+// dataExtensions are the extensions of data files.
 var dataExtensions = []string{".json", ".yaml", ".yml"}
 
-// IsData reports whether a file of this name is a value, which Data reads, and no
-// script.
+// IsData reports whether a file name is that of a data file, which Data reads,
+// and not of a script.
 func IsData(name string) bool { return slices.Contains(dataExtensions, path.Ext(name)) }
 
-// Data reads a data file by the function decode of the module json or yaml. What
-// is wrong with its text is an *Error.
+// Data reads a data file with the function decode of the module json or yaml.
+// An error in its text is an *Error.
 func (e Env) Data(f File) (Value, error) {
 	ext := strings.TrimPrefix(path.Ext(f.Name), ".")
 	if ext == "yml" {

@@ -8,11 +8,11 @@ import (
 
 // Every is a timer of a script.
 type Every struct {
-	Key      string // as the script wrote it: "30s"
+	Key      string // as written in the script: "30s"
 	Interval time.Duration
 }
 
-// Bounds of every, and of the interval of poll.
+// Limits of the intervals of every and poll.
 const (
 	minEvery = 100 * time.Millisecond
 	// MaxEvery is the longest interval of a timer, or of poll.

@@ -1,6 +1,6 @@
 package scripting
 
-// maxExports bounds the exports of a definition.
+// maxExports is the maximum number of exports in a definition.
 const maxExports = 64
 
 // defineExports reads exports = { targets = weir.arg.targets { doc = … } }.

@@ -11,16 +11,16 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// Route is one kind of request that a source takes.
+// Route is a kind of request that a source accepts.
 type Route struct {
-	Key    string   // as the script wrote it, a pattern of http.ServeMux: "POST /hook/{team}"
-	Params []string // names of its wildcards, in their order
+	Key    string   // as written in the script, a pattern of http.ServeMux: "POST /hook/{team}"
+	Params []string // the names of its wildcards, in order
 }
 
-// maxRoutes bounds the routes of a definition.
+// maxRoutes is the maximum number of routes in a definition.
 const maxRoutes = 100
 
-// routeMethods are what a route may name.
+// routeMethods are the methods that a route may have.
 var routeMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 // defineHTTP reads http = { ["POST /hook"] = function(req, ctx) … end }.
@@ -56,7 +56,7 @@ func defineHTTP(d *definer, field RawField) {
 
 var wildcards = regexp.MustCompile(`\{([^{}]*?)(?:\.\.\.)?\}`)
 
-// parseRoute reads a pattern. hint is what may have been meant.
+// parseRoute parses a pattern. hint suggests a correction.
 func parseRoute(key string) (r Route, hint string, err error) {
 	method, path, ok := strings.Cut(key, " ")
 	if path = strings.TrimLeft(path, " \t"); !ok {
@@ -84,7 +84,7 @@ func parseRoute(key string) (r Route, hint string, err error) {
 	return r, "", nil
 }
 
-// conflict returns why a route cannot stand beside others.
+// conflict returns an error if a route conflicts with the existing routes.
 func conflict(others []Route, r Route) error {
 	for _, o := range others {
 		if tryRoutes(o.Key, r.Key) != nil {
@@ -94,10 +94,10 @@ func conflict(others []Route, r Route) error {
 	return nil
 }
 
-// tryRoutes returns what http.ServeMux does not like of patterns.
+// tryRoutes returns the error of http.ServeMux for patterns.
 func tryRoutes(keys ...string) (err error) {
 	defer func() {
-		if v := recover(); v != nil { // it panics, and has no other way to say so
+		if v := recover(); v != nil { // http.ServeMux reports errors by panics only
 			_, what, _ := strings.Cut(fmt.Sprint(v), ": ")
 			err = fmt.Errorf("%s", what)
 		}

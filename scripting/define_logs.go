@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// signalNames are what sends and accepts may name.
+// signalNames are the valid elements of sends and accepts.
 var signalNames = []string{"metrics", "logs"}
 
-// sendsMetrics is what goes when a definition does not say.
+// sendsMetrics is the default of sends.
 const sendsMetrics = batch.SignalMetrics
 
 // defineSends reads sends = { "metrics", "logs" }: the signals that leave the
-// component, where they are not those that it takes.
+// component, if they differ from the signals that it takes.
 func defineSends(d *definer, field RawField) { d.def.Sends, d.saysSends = d.signals(field), true }
 
 // signals reads a list of signals.

@@ -10,18 +10,18 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Needs are what a script says it needs of the world outside. What its block
-// grants of that is what it gets; the rest does not exist for it.
+// Needs are the external resources that a script needs. The script gets access
+// to those of them that its block grants.
 type Needs struct {
-	Line  int          // where they were declared; 0: nothing is needed
+	Line  int          // where they were declared; 0 if nothing is needed
 	HTTP  bool         // ctx.http
-	URLs  []grant.URL  // which it asks; none: those that are granted
+	URLs  []grant.URL  // that it requests; if empty, all granted URLs
 	Env   []string     // ctx.env
 	Read  bool         // ctx.read
-	Files []grant.File // which it reads; none: those that are granted
+	Files []grant.File // that it reads; if empty, all granted files
 	Exec  bool         // ctx.exec
-	// Programs are the names or paths of those it runs; none: those that are
-	// granted.
+	// Programs are the names or paths of the programs that it runs. If it is
+	// empty, it may run all granted programs.
 	Programs []string
 }
 
@@ -64,7 +64,7 @@ func defineNeeds(d *definer, field RawField) {
 	}
 }
 
-// needPatterns reads true, or a list of patterns.
+// needPatterns reads the value true, or a list of patterns.
 func needPatterns[P any](d *definer, line int, name string, v any, what string, parse func(string) (P, error)) (all bool, ps []P) {
 	if b, ok := v.(bool); ok {
 		return b, nil
@@ -102,7 +102,8 @@ func needNames(d *definer, line int, name string, v any, example string, valid f
 	return slices.Compact(list)
 }
 
-// programName reports whether name is that of a program, or its absolute path.
+// programName reports whether name is a program name without a path, or an
+// absolute path.
 func programName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, " *'\x00\n") && (filepath.IsAbs(name) || !strings.ContainsAny(name, `/\`) && name != "." && name != "..")
 }
@@ -110,7 +111,7 @@ func programName(name string) bool {
 // None reports whether nothing is needed.
 func (n Needs) None() bool { return !n.HTTP && !n.Read && !n.Exec && len(n.Env) == 0 }
 
-// List returns what is needed, in words such as `http https://geo.internal/*`.
+// List returns the needs as text, such as `http https://geo.internal/*`.
 func (n Needs) List() (out []string) {
 	add := func(all bool, kind string, what []string) {
 		if all && len(what) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// defineOutputs reads the names of outputs beside forward_to.
+// defineOutputs reads the names of outputs in addition to forward_to.
 func defineOutputs(d *definer, field RawField) {
 	names, ok := stringList(field.Value)
 	if !ok {
@@ -32,8 +32,8 @@ func defineOutputs(d *definer, field RawField) {
 	d.def.Outputs = names
 }
 
-// Way returns the way of a batch's window that an output's name stands for.
-// The error says what there is.
+// Way returns the way of an output in the window of a batch. The error lists
+// the outputs.
 func (d *Definition) Way(output string) (int, error) {
 	if i := slices.Index(d.Outputs, output); i >= 0 {
 		return i + 1, nil

@@ -12,27 +12,28 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// HookSend is the hook of a sink. VM.Metrics and VM.Logs run it, of a program
+// HookSend is the hook of a sink. VM.Metrics and VM.Logs run it for a program
 // whose Kind is Sink.
 const HookSend = "send"
 
-// defineAccepts reads accepts = { "metrics", "logs" }: what a sink takes.
+// defineAccepts reads accepts = { "metrics", "logs" }: the signals that a sink
+// takes.
 func defineAccepts(d *definer, field RawField) { d.def.takes = d.signals(field) }
 
-// BatchBlock bounds the batches that a sink is given.
+// BatchBlock contains the limits of the batches that a sink gets.
 type BatchBlock struct {
-	// MaxRecords is how many records one has at most.
+	// MaxRecords is the maximum number of records in a batch.
 	MaxRecords int `alloy:"max_records,attr,optional"`
-	// MaxBytes is about how many bytes its records have, in labels, values and
-	// lines.
+	// MaxBytes is the approximate maximum size of the records in a batch: their
+	// labels, values and lines.
 	MaxBytes component.Size `alloy:"max_bytes,attr,optional"`
-	// MaxWait is how long records wait for more.
+	// MaxWait is how long records wait for more records.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
-	// InFlight is how many of one signal are sent at once.
+	// InFlight is the number of batches of one signal that are sent concurrently.
 	InFlight int `alloy:"in_flight,attr,optional"`
 }
 
-// The bounds when neither the definition nor the block says any.
+// The limits if neither the definition nor the block sets them.
 var defaultBatch = BatchBlock{MaxRecords: 1000, MaxBytes: 1 << 20, MaxWait: time.Second, InFlight: 4}
 
 // Validate checks the ranges.
@@ -54,7 +55,7 @@ func (b *BatchBlock) Validate() error {
 	return errors.Join(errs...)
 }
 
-// batchKeys are those of batch in a definition, with the type of each.
+// batchKeys are the keys of batch in a definition, with the type of each.
 var batchKeys = []struct {
 	name string
 	kind ArgKind
@@ -67,7 +68,7 @@ var batchKeys = []struct {
 }
 
 // defineBatch reads batch = { max_records = 500, max_bytes = "1MiB", max_wait =
-// "1s", in_flight = 4 }: the bounds when the block does not say any.
+// "1s", in_flight = 4 }: the default limits of the block.
 func defineBatch(d *definer, field RawField) {
 	m, ok := field.Value.(map[string]any)
 	if l, isList := field.Value.([]any); isList && len(l) == 0 {
@@ -100,8 +101,8 @@ func defineBatch(d *definer, field RawField) {
 	}
 }
 
-// completeSink checks what a sink must have. It takes metrics unless it says
-// otherwise.
+// completeSink checks the required keys of a sink. By default, it takes
+// metrics.
 func (d *definer) completeSink(line int) {
 	if !d.def.Send && len(d.errs) == 0 {
 		d.fail(line, "cannot use a sink without the hook send: write send = function(batch, ctx) … end")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// defineInterval reads interval = "30s": how often poll is called unless the
-// block says so.
+// defineInterval reads interval = "30s": the default interval of poll, which
+// the block can override.
 func defineInterval(d *definer, field RawField) {
 	v, err := (&Arg{Kind: ArgDuration}).convert(field.Value)
 	if err != nil {
@@ -24,7 +24,7 @@ func defineInterval(d *definer, field RawField) {
 	}
 }
 
-// CheckInterval returns why a source cannot be polled every d.
+// CheckInterval returns an error if d is not a valid interval of poll.
 func CheckInterval(d time.Duration) error {
 	if d < minEvery || d > MaxEvery {
 		return fmt.Errorf("cannot use %s as interval: it must be between %s and a year", d, minEvery)
@@ -32,8 +32,8 @@ func CheckInterval(d time.Duration) error {
 	return nil
 }
 
-// completeSource checks what a source must have. It sends metrics unless it
-// says otherwise; one that has exports sends nothing unless it says so.
+// completeSource checks the required keys of a source. By default, it sends
+// metrics, or nothing if it has exports.
 func (d *definer) completeSource(line int) {
 	def := d.def
 	if !def.Poll && !def.Run && len(def.HTTP)+len(def.Every) == 0 && len(d.errs) == 0 {

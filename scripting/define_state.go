@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// State is a piece of state that a script declares. NewState makes it.
+// State is a piece of state that a script declares. Create it with NewState.
 type State struct {
 	state.Decl
 	Doc  string
@@ -24,7 +24,8 @@ type State struct {
 // StateKinds are the kinds of state in the order of the manual.
 var StateKinds = state.Kinds
 
-// StateOptions are what weir.state.<kind> takes, in the order of the manual.
+// StateOptions are the options of weir.state.<kind>, in the order of the
+// manual.
 var StateOptions = []Param{
 	{Name: "max", Kind: KindInt, Optional: true, Doc: "The maximum number of entries; 10,000 by default."},
 	{Name: "ttl", Kind: KindString, Optional: true, Doc: `How long an entry is kept after it was written, such as "1h" or a number of seconds; without a limit by default.`, Or: []Param{{Kind: KindNumber}}},
@@ -35,8 +36,8 @@ var StateOptions = []Param{
 	{Name: "doc", Kind: KindString, Optional: true, Doc: "A description."},
 }
 
-// NewState checks what a script wrote in weir.state.<kind>{…}. Values are what
-// a language hands over, as for NewArg.
+// NewState checks a declaration weir.state.<kind>{…} of a script. Values have
+// the same types as in NewArg.
 func NewState(kind state.Kind, options map[string]any, line int) (*State, error) {
 	s := &State{Line: line, Decl: state.Decl{
 		Kind: kind, Max: state.DefaultMax, MaxBytes: state.DefaultMaxBytes, MaxValue: state.DefaultMaxValue,
@@ -107,7 +108,7 @@ func (s *State) option(name string, v any) error {
 	return err
 }
 
-// String returns the declaration in words: set(max 10000, ttl 1h0m0s).
+// String returns the declaration as text: set(max 10000, ttl 1h0m0s).
 func (s *State) String() string {
 	parts := []string{fmt.Sprintf("max %d", s.Max)}
 	if s.TTL > 0 {
@@ -130,7 +131,7 @@ func sizeText(n int64) string {
 	return string(b)
 }
 
-// NoStateKind is the error of weir.state.<name>.
+// NoStateKind returns the error for an unknown weir.state.<name>.
 func NoStateKind(name string) error {
 	all := make([]string, len(StateKinds))
 	for i, k := range StateKinds {
@@ -161,7 +162,7 @@ func defineState(d *definer, field RawField) {
 		case !identifier.MatchString(name):
 			d.fail(s.Line, "cannot name state %q: it must be an identifier", name)
 		default:
-			named := *s // one declaration may serve several names
+			named := *s // one declaration may be used under several names
 			named.Name = name
 			d.def.State = append(d.def.State, &named)
 		}

@@ -12,49 +12,50 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// Definition is what a script says it is: its manifest, checked.
+// Definition is the validated definition of a script.
 type Definition struct {
 	Kind     ComponentKind
-	Args     []*Arg        // in the order they were declared
-	Series   bool          // it has the hook series(s, ctx)
-	Metrics  bool          // it has the hook metrics(batch, ctx)
-	Stream   bool          // it has the hook stream(s, ctx)
-	Logs     bool          // it has the hook logs(batch, ctx)
-	Sends    batch.Signals // that leave the component
+	Args     []*Arg        // in the order of their declaration
+	Series   bool          // it has a hook series(s, ctx)
+	Metrics  bool          // it has a hook metrics(batch, ctx)
+	Stream   bool          // it has a hook stream(s, ctx)
+	Logs     bool          // it has a hook logs(batch, ctx)
+	Sends    batch.Signals // the signals that leave the component
 	Setup    bool          // it has setup(ctx)
 	Teardown bool          // it has teardown(ctx)
-	Every    []Every       // its timers, the shortest first
-	State    []*State      // in the order they were declared
-	Version  int64         // of what it keeps in state; 1 if it does not say
+	Every    []Every       // its timers, shortest interval first
+	State    []*State      // in the order of their declaration
+	Version  int64         // of its state; 1 by default
 	Migrate  bool          // it has migrate(old_state, old_version, ctx)
-	Needs    Needs         // of the world outside
-	Hooks    []string      // what is a function or a table of them, in the order of the manual
-	Outputs  []string      // names of the outputs beside forward_to, in the order of their ways
-	ifFails  OnError       // the key on_error, "" without
+	Needs    Needs         // external resources
+	Hooks    []string      // keys with a function or a table of functions, in the order of the manual
+	Outputs  []string      // names of the outputs in addition to forward_to, in the order of their ways
+	ifFails  OnError       // the key on_error, or ""
 
-	// Of a source.
+	// Fields of a source.
 	Poll     bool          // it has poll(ctx)
-	Interval time.Duration // of poll when the block does not say; 0: the block must
+	Interval time.Duration // of poll; 0 if the block must set it
 	Run      bool          // it has run(ctx)
-	HTTP     []Route       // the requests that it takes, sorted
-	Exports  []*Arg        // in the order they were declared, beside a receiver
+	HTTP     []Route       // the requests that it accepts, sorted
+	Exports  []*Arg        // in the order of their declaration, without the receiver
 
-	// Of a sink.
+	// Fields of a sink.
 	Send  bool       // it has send(batch, ctx)
-	Batch BatchBlock // the bounds when the block does not say any
+	Batch BatchBlock // default limits of the block
 	takes batch.Signals
 }
 
-// Raw is a definition as a script wrote it, in values every language has.
+// Raw is a definition as written in a script, in values that all languages
+// have.
 type Raw struct {
 	Kind   ComponentKind
 	Line   int
 	Fields []RawField
-	// Camel says that keys which are two words are in camelCase.
+	// Camel means that keys of several words are in camelCase.
 	Camel bool
 }
 
-// RawField is one key of a definition. Value is nil, string, float64, bool,
+// RawField is one key of a definition. Value is nil or a string, float64, bool,
 // []any, map[string]any, *Arg or Func.
 type RawField struct {
 	Name  string
@@ -65,10 +66,10 @@ type RawField struct {
 // Func stands for a function in a Raw.
 type Func struct {
 	Line int
-	Ref  any // what the language finds it again by
+	Ref  any // identifies the function for the language
 }
 
-// Define checks a definition. The error joins an *Error for every mistake.
+// Define checks a definition. The error joins an *Error for every error in it.
 func Define(f File, raw Raw) (*Definition, error) {
 	d := &definer{file: f, kind: raw.Kind, camel: raw.Camel, def: &Definition{Kind: raw.Kind, Version: 1, Batch: defaultBatch}}
 	keys := raw.Kind.keys()
@@ -93,7 +94,7 @@ func Define(f File, raw Raw) (*Definition, error) {
 }
 
 // isHook reports whether a value of a definition is a function or a table of
-// them.
+// functions.
 func isHook(v any) bool {
 	if m, ok := v.(map[string]any); ok {
 		for _, e := range m {
@@ -104,7 +105,7 @@ func isHook(v any) bool {
 	return ok
 }
 
-// definer reads a definition and collects its mistakes.
+// definer reads a definition and collects its errors.
 type definer struct {
 	file  File
 	kind  ComponentKind
@@ -112,11 +113,11 @@ type definer struct {
 	def   *Definition
 	errs  []error
 
-	saysSends    bool // the key sends is there
-	intervalLine int  // of the key interval; 0: it is not there
+	saysSends    bool // the key sends is present
+	intervalLine int  // line of the key interval; 0 if it is missing
 }
 
-// written is a key of a table as the script's language writes it.
+// written returns a key of a table in the spelling of the script's language.
 func (d *definer) written(key string) string {
 	if d.camel {
 		return CamelCase(key)
@@ -124,7 +125,8 @@ func (d *definer) written(key string) string {
 	return key
 }
 
-// fail notes a mistake in a line; the returned error may get a Hint.
+// fail records an error in a line. The caller may set the Hint of the returned
+// error.
 func (d *definer) fail(line int, format string, args ...any) *Error {
 	e := d.file.Error(line, HookLoad, fmt.Errorf(format, args...))
 	d.errs = append(d.errs, e)
@@ -152,7 +154,7 @@ func (d *definer) unknown(field RawField) {
 	}
 }
 
-// hookKey reads a key that is a function.
+// hookKey reads a key whose value is a function.
 func hookKey(has func(*Definition) *bool) func(*definer, RawField) {
 	return func(d *definer, field RawField) {
 		if _, ok := field.Value.(Func); !ok {
@@ -195,7 +197,7 @@ func declared(field RawField, what string, reserved []string, fail func(int, str
 			fail(v.Line, "cannot name %s %s %q: the name is reserved (%s)", article(what), what, name, strings.Join(reserved, ", "))
 			continue
 		}
-		a := *v // one type value may serve several arguments
+		a := *v // one type value may be used for several arguments
 		a.Name = name
 		args = append(args, &a)
 	}
@@ -219,5 +221,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// HookMigrate is the hook that reads the state of another version.
+// HookMigrate is the hook that reads the state of another version of the
+// script.
 const HookMigrate = "migrate"

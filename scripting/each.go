@@ -2,19 +2,19 @@ package scripting
 
 import "github.com/weir-run/weir/engine/view"
 
-// Rows are the rows of a batch, over which a script goes one at a time. An error
-// undoes what was done to its row, and what was emitted meanwhile, and costs
-// nothing else. A language runs Each in a call that catches errors, tells Fail
-// of one, and calls Each again for the rows that are left.
+// Rows iterates over the rows of a batch for a script. If the script fails on a
+// row, the changes to that row and the records emitted for it are undone, and
+// nothing else. A language calls Each in a call that catches errors, passes an
+// error to Fail, and calls Each again for the remaining rows.
 type Rows struct {
 	window *view.Window
 	batch  MarkedBatch
-	// Where the hook emits to; nil: nowhere.
+	// The batches for emitted records; nil if the hook cannot emit.
 	metrics *view.Metrics
 	logs    *view.Logs
 
-	row            int // the one at hand
-	samples, lines int // that had been emitted when it began
+	row            int // the current row
+	samples, lines int // numbers of emitted records when it began
 }
 
 // MarkedBatch is *view.Metrics or *view.Logs.
@@ -24,13 +24,13 @@ type MarkedBatch interface {
 	RowText(row int) string
 }
 
-// RowsOf returns the rows of w, the window of b. metrics and logs are where the
-// hook emits to; nil: nowhere.
+// RowsOf returns the rows of w, the window of b. The hook emits to metrics and
+// logs, which may be nil.
 func RowsOf(w *view.Window, b MarkedBatch, metrics *view.Metrics, logs *view.Logs) *Rows {
 	return &Rows{window: w, batch: b, metrics: metrics, logs: logs, row: -1}
 }
 
-// Each calls step for each row that is left.
+// Each calls step for each remaining row.
 func (r *Rows) Each(step func(row int)) {
 	for r.row = r.window.Next(r.row + 1); r.row >= 0; r.row = r.window.Next(r.row + 1) {
 		r.batch.Mark(r.row)
@@ -44,7 +44,8 @@ func (r *Rows) Each(step func(row int)) {
 	}
 }
 
-// Fail undoes the row at hand, which e is about, and tells the call.
+// Fail undoes the changes to the current row, on which e occurred, and reports
+// e to the call.
 func (r *Rows) Fail(c *Call, e *Error) {
 	r.batch.Rollback()
 	if r.metrics != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// ErrLimit is what an Error wraps when a limit stopped the script: time,
-// instructions, memory of strings, depth. The VM it ran on is thrown away.
+// ErrLimit is wrapped by the Error of a script that exceeded a limit: time,
+// instructions, memory, depth. The VM is discarded.
 var ErrLimit = errors.New("limit exceeded")
 
-// ErrTime is an ErrLimit: the call took longer than it may.
+// ErrTime is an ErrLimit: the call exceeded its time limit.
 var ErrTime error = timeError{}
 
 type timeError struct{}
@@ -25,32 +25,32 @@ func (timeError) Error() string { return ErrLimit.Error() }
 // Unwrap returns ErrLimit.
 func (timeError) Unwrap() error { return ErrLimit }
 
-// Error is what went wrong in a script and where. It is made once and not
-// changed after it was returned.
+// Error is an error in a script with its position. It is not changed after it
+// was returned.
 type Error struct {
-	Node   string // that failed: http.paths.default; "" outside of a graph
+	Node   string // the node that failed: http.paths.default; "" outside of a graph
 	Script string // the component: http.paths
 	File   string // as shown to people: scripts/http/paths.lua
-	Line   int    // 1-based; 0 when it is not known
-	Col    int    // 1-based, of an expr or a syntax error; 0 when it is not known
+	Line   int    // starts at 1; 0 if unknown
+	Col    int    // starts at 1, of an expr or a syntax error; 0 if unknown
 	Source string // the source line, trimmed
-	Hook   string // series, metrics, each…; load while the file is read
-	Record string // the record at hand in text form, "" when there is none
+	Hook   string // series, metrics, each…; load while the file is loaded
+	Record string // the current record in text form, or ""
 	Trace  []Frame
-	Hint   string // what to do about it, when there is something better than the message
+	Hint   string // what to do, if the message does not say it
 	Err    error
 
-	indent int // what was trimmed from the beginning of Source, in bytes
+	indent int // number of bytes that were trimmed from the beginning of Source
 }
 
-// Frame is one line of a script's stack, innermost first.
+// Frame is one line of a script's stack.
 type Frame struct {
 	File string
 	Line int
 	Func string
 }
 
-// Pos returns file:line:col as far as they are known.
+// Pos returns file:line:col, or its known parts.
 func (e *Error) Pos() string {
 	switch {
 	case e.Line == 0:
@@ -61,9 +61,9 @@ func (e *Error) Pos() string {
 	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Col)
 }
 
-// Error returns position, hook and message, and on lines of their own the
-// source line, with a caret where the column is known, the record, the script's
-// stack where it is more than that line, and the hint.
+// Error returns position, hook and message. On separate lines follow the source
+// line, with a caret if the column is known, the record, the script's stack if
+// it has more than one line, and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if p := e.Pos(); p != "" {
@@ -93,7 +93,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Stack is the script's stack in one line, innermost first.
+// Stack returns the script's stack in one line, innermost frame first.
 func (e *Error) Stack() string {
 	var b strings.Builder
 	for i, f := range e.Trace {
@@ -108,7 +108,7 @@ func (e *Error) Stack() string {
 	return b.String()
 }
 
-// spaces is as wide as s on a terminal.
+// spaces returns spaces with the same width as s on a terminal.
 func spaces(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' {
@@ -118,8 +118,7 @@ func spaces(s string) string {
 	}, s)
 }
 
-// shortError is an error with a message that is cut, or in which something is
-// hidden.
+// shortError is an error with a shortened message, or with hidden parts.
 type shortError struct {
 	error
 	text string
@@ -129,8 +128,8 @@ func (e *shortError) Error() string { return e.text }
 
 func (e *shortError) Unwrap() error { return e.error }
 
-// Shorten cuts what is longer than anyone reads, and hides what may be secret in
-// URLs. Only who made e may call it.
+// Shorten shortens long texts and hides possible secrets in URLs. Only the
+// creator of e may call it.
 func (e *Error) Shorten() {
 	e.Record = component.Shorten(e.Record)
 	if e.Err != nil {
@@ -144,8 +143,8 @@ func (e *Error) Shorten() {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// MarshalJSON returns the error as an object: its parts, the message alone, and
-// all of it as text.
+// MarshalJSON returns the error as an object with its parts, the message, and
+// the full text.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	type frame struct {
 		File string `json:"file"`
@@ -172,17 +171,18 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	}{e.Node, e.Script, e.File, e.Line, e.Col, e.Source, e.Hook, fmt.Sprint(e.Err), e.Record, stack, e.Hint, e.Error()})
 }
 
-// HookLoad is the Hook of errors that have happened while a file was loaded.
+// HookLoad is the Hook of errors that occur while a file is loaded.
 const HookLoad = "load"
 
-// SourceLine returns line n of text, 1-based, trimmed and cut to what fits a
-// terminal; "" when there is none.
+// SourceLine returns line n of text, starting at 1, trimmed and shortened to
+// fit a terminal. It returns "" if there is no such line.
 func SourceLine(text string, n int) string {
 	line, _ := sourceLine(text, n)
 	return line
 }
 
-// sourceLine is SourceLine, and how many bytes were trimmed before it.
+// sourceLine is like SourceLine, and also returns the number of bytes trimmed
+// from the beginning.
 func sourceLine(text string, n int) (line string, indent int) {
 	for i := 1; i < n; i++ {
 		_, rest, ok := strings.Cut(text, "\n")

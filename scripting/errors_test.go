@@ -24,7 +24,7 @@ func TestErrorText(t *testing.T) {
   record: up 1
   stack: lib/x.lua:3 < scripts/a/b.lua:9
   hint: try less`)
-	e.Col = 99 // beyond the line, as of a cut one
+	e.Col = 99 // beyond the end of the line, as in a shortened one
 	if strings.Contains(e.Error(), "^") {
 		t.Errorf("there is a caret in %s", e)
 	}

@@ -2,20 +2,20 @@ package scripting
 
 import "strings"
 
-// Header is the comment at the top of a script: what it does, with examples.
+// Header is the comment at the top of a script: a description with examples.
 type Header struct {
 	Summary  string
 	Examples []Example
 }
 
-// Example is one `Example Args`, `Example Input`, `Example Output` of a header.
+// Example is an `Example Args`, `Example Input`, `Example Output` of a header.
 type Example struct {
 	Args   string // attributes of the block
 	Input  string // a batch in text form
 	Output string
 	Line   int // of its first line
-	// Lines of the file on which what stands below each heading begins, 0 for a
-	// heading that is not there.
+	// Lines of the file on which the text of each heading begins, or 0 if there is
+	// no such heading.
 	ArgsLine, InputLine, OutputLine int
 }
 
@@ -29,8 +29,8 @@ func (e *Example) section(name string) (text *string, line *int) {
 	return &e.Args, &e.ArgsLine
 }
 
-// ParseHeader reads the lines of a file's first comment, markers removed. A
-// line that repeats the file's own path is left out of the summary. Another
+// ParseHeader parses the lines of a file's first comment, without comment
+// markers. A line that repeats the file's path is not part of the summary. An
 // "Example Input:" after an output begins the next example.
 func ParseHeader(comment []string) Header {
 	var h Header

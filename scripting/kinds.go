@@ -6,27 +6,28 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// ComponentKind is what a component is to the graph: the function of weir that
-// made its definition. What differs between kinds is here (their keys), in
-// args_config.go (what the host adds to their blocks), and in the kind's own
-// files: source*.go, sink*.go, http*.go. All else is common to them.
+// ComponentKind is the role of a component in the graph. The function of weir
+// that creates the definition sets it. The differences between kinds are in
+// this file (their keys), in args_config.go (what the host adds to their
+// blocks), and in files per kind: source*.go, sink*.go, http*.go. Everything
+// else is common to all kinds.
 type ComponentKind string
 
 // The kinds.
 const (
-	// Transform is sent data and sends on what it leaves of it.
+	// Transform receives data, processes it and sends it on.
 	Transform ComponentKind = "transform"
-	// Source makes data, or exports, of what it asks for or is told.
+	// Source creates data, or exports, from requests that it sends or receives.
 	Source ComponentKind = "source"
-	// Sink is sent data and delivers it to something that is not weir.
+	// Sink receives data and delivers it to an external system.
 	Sink ComponentKind = "sink"
 )
 
 // ComponentKinds are all kinds, in the order of the manual.
 var ComponentKinds = []ComponentKind{Transform, Source, Sink}
 
-// definitionKey is a key of a definition and what reads it, which lives in a
-// file of its own where it is more than a hook.
+// definitionKey is a key of a definition with the function that reads it. Keys
+// that are more than a hook have their own file.
 type definitionKey struct {
 	name string
 	read func(d *definer, field RawField)
@@ -79,7 +80,7 @@ var sinkKeys = slices.Concat([]definitionKey{
 	{"needs", defineNeeds},
 })
 
-// commonKeys are those that every kind has.
+// commonKeys are the keys of every kind.
 var commonKeys = []definitionKey{
 	{"every", defineEvery},
 	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
@@ -89,8 +90,8 @@ var commonKeys = []definitionKey{
 	{"state", defineState},
 }
 
-// complete checks what a definition of a kind must have, and fills in what it
-// does not say. line is the definition's.
+// complete checks the required keys of a definition and sets defaults. line is
+// the line of the definition.
 func (d *definer) complete(line int) {
 	def := d.def
 	switch def.Kind {
@@ -108,8 +109,8 @@ func (d *definer) complete(line int) {
 	}
 }
 
-// Accepts are the signals that the component takes: those of its hooks, of a
-// sink those that it says.
+// Accepts returns the signals that the component takes: those of its hooks, or
+// for a sink those in accepts.
 func (d *Definition) Accepts() (s batch.Signals) {
 	if d.Kind == Sink {
 		return d.takes

@@ -13,49 +13,50 @@ import (
 // File is a script or a module.
 type File struct {
 	Name string // as shown to people: scripts/http/paths.lua
-	Path string // absolute; "" for one that ships with weir
+	Path string // absolute; "" for a script that ships with weir
 	Text string
 }
 
-// Error makes an Error at a line of the file; 0 is no line.
+// Error returns an Error at a line of the file. Line 0 means no line.
 func (f File) Error(line int, hook string, err error) *Error {
 	source, indent := sourceLine(f.Text, line)
 	return &Error{File: f.Name, Line: line, Source: source, indent: indent, Hook: hook, Err: err}
 }
 
-// Language runs scripts of one kind. It is safe for concurrent use.
+// Language runs scripts in one language. It is safe for concurrent use.
 type Language interface {
-	// Name is what people call it: lua.
+	// Name returns the name of the language: lua.
 	Name() string
-	// Version changes when the same script may behave otherwise.
+	// Version changes when the behaviour of an unchanged script may change.
 	Version() string
-	// Extensions are of its files, with the dot.
+	// Extensions returns the extensions of its files, with the dot.
 	Extensions() []string
-	// Comment returns the lines of the comment that text begins with, without
-	// comment marks; nil for none. Its first line is that of the text, also when
-	// it is empty, so that lines of examples can be found.
+	// Comment returns the lines of the comment at the beginning of text, without
+	// comment markers, or nil if there is none. Its first line is the first line
+	// of text, even if it is empty, so that line numbers of examples are correct.
 	Comment(text string) []string
-	// Compile reads a component's file and the modules it requires, and its
-	// Definition, for which it runs the file once, within limits. The error
-	// joins an *Error for every mistake found.
+	// Compile compiles a component's file and the modules that it requires. To get
+	// the Definition, it runs the file once, within limits. The error joins an
+	// *Error for every error found.
 	Compile(f File, env Env) (Program, error)
 }
 
-// Env is what a script may require.
+// Env contains what a script may require or import.
 type Env struct {
 	Modules []*Module // the standard library
-	// Require finds a module or a data file of the user's by name.
+	// Require finds a user's module or data file by name.
 	Require func(name string) (File, error)
-	// Import finds what a file imports by a path that begins with ./ or ../.
+	// Import finds a file that another file imports by a path that begins with ./
+	// or ../.
 	Import func(from File, path string) (File, error)
-	// Probe measures the script; nil: nothing does.
+	// Probe measures the script; it may be nil.
 	Probe *Probe
 }
 
 // Program is a compiled component. It is safe for concurrent use.
 type Program interface {
 	Definition() *Definition
-	// Exprs are the constant expressions in the script, for checks at load.
+	// Exprs returns the constant expressions in the script, for checks at load.
 	Exprs() []Expr
 	// NewVM returns a VM with the program loaded.
 	NewVM(h Host) (VM, error)
@@ -65,65 +66,69 @@ type Program interface {
 type Expr struct {
 	File File
 	Line int
-	Col  int // from 1; 0: not known
+	Col  int // starts at 1; 0 if unknown
 	Src  string
 	Kind expr.Kind
-	// Over is the signal of the batches that it is for, 0 when that is not known.
+	// Over is the signal of the batches that the expression is for, or 0 if
+	// unknown.
 	Over batch.Signals
 }
 
-// Host is what a VM gets from its component, for its whole life.
+// Host is the environment of a VM, for its whole life.
 type Host struct {
 	// Args are the block's arguments: string, float64, int64, bool, []any,
-	// map[string]any, Secret. They are not written to.
+	// map[string]any, Secret. They must not be modified.
 	Args map[string]any
-	// Log writes a line of the script's. fields are alternating names and values.
+	// Log writes a log line of the script. fields are alternating names and
+	// values.
 	Log func(level slog.Level, pos, msg string, fields []any)
-	// Context is what ctx has beside args and what a language binds itself (log,
-	// emit): functions, constants, tables. It is the VM's own and knows the call
-	// at hand. nil: nothing.
+	// Context contains the functions, constants and tables of ctx, except args and
+	// what a language binds itself (log, emit). It belongs to this VM and knows
+	// the current call. It may be nil.
 	Context *Module
 }
 
 // Call is one use of a VM: the hooks of one batch.
 type Call struct {
-	Time    time.Duration // that hooks may take together
-	Memory  int64         // that the VM may hold, in bytes; 0: DefaultMemory
-	Records int           // of the batch: other limits grow with it
-	Emit    int           // records that may be emitted
-	Now     time.Time     // of the engine's clock
-	// Metrics and Logs are where ctx.emit puts records that are not of the hook's
-	// signal; nil: the script sends none.
+	Time    time.Duration // total limit for all hooks
+	Memory  int64         // limit of the VM's memory in bytes; 0: DefaultMemory
+	Records int           // in the batch: other limits grow with it
+	Emit    int           // maximum number of emitted records
+	Now     time.Time     // time of the engine's clock
+	// Metrics and Logs receive the records that ctx.emit emits of another signal
+	// than the hook's. nil: the script does not send this signal.
 	Metrics *view.Metrics
 	Logs    *view.Logs
-	// Pause is called before a Function that Waits, and Resume after it, where the
-	// script runs. An error of Pause is the function's, which is not called.
-	// Resume says whether Time, Emit and whatever else bounds the call count anew
-	// from here, but for Memory; Now may be another. nil: neither.
+	// Pause is called before a Function that Waits, and Resume after it, on the
+	// goroutine of the script. If Pause returns an error, the function is not
+	// called and returns this error. Resume reports whether Time, Emit and all
+	// other limits except Memory start again from here; it may change Now. Both
+	// may be nil.
 	Pause  func() error
 	Resume func() bool
-	// Failed is told of an error that costs the record in a row; it says whether
-	// the record is dropped or stays as it was.
+	// Failed is called with an error that affects the record in a row. It returns
+	// whether the record is dropped or kept unchanged.
 	Failed func(row int, err *Error) (drop bool)
 }
 
-// DefaultMemory is what a VM may hold unless script.limits.memory says otherwise.
+// DefaultMemory is the default of script.limits.memory.
 const DefaultMemory = 64 << 20
 
-// Hook is a hook that gets no batch.
+// Hook is a hook that does not get a batch.
 type Hook struct {
-	Name string // the key of the definition: setup, teardown, every, migrate, poll, run, http
-	Key  string // of the function in it, for every "30s", for http "POST /hook"; "" when it is the function
-	// Args are what it is called with before ctx.
+	Name string // the key in the definition: setup, teardown, every, migrate, poll, run, http
+	Key  string // of the function in the hook: "30s" for every, "POST /hook" for http; "" if the hook is a function
+	// Args are the arguments before ctx.
 	Args []Value
-	// Metrics and Logs are where ctx.emit puts records; nil: it is refused.
+	// Metrics and Logs receive the records that ctx.emit emits. nil: emit is
+	// refused.
 	Metrics *view.Metrics
 	Logs    *view.Logs
 }
 
-// VM runs a program's hooks. Not safe for concurrent use.
+// VM runs a program's hooks. It is not safe for concurrent use.
 type VM interface {
-	// Begin starts a call: limits count from here. c is valid until the next Begin.
+	// Begin starts a call and its limits. c must stay valid until the next Begin.
 	Begin(c *Call)
 	// Series runs the hook series. The error is an *Error.
 	Series(s *view.Series) error
@@ -133,17 +138,18 @@ type VM interface {
 	Stream(s *view.Stream) error
 	// Logs runs the hook logs, or send of a sink. The error is an *Error.
 	Logs(m *view.Logs) error
-	// Run runs another hook, and returns what one that has Args returned. The
+	// Run runs any other hook. It returns the result of a hook that has Args. The
 	// error is an *Error.
 	Run(h *Hook) (Value, error)
-	// End ends the call. The error is an *Error: the VM holds too much, and is
-	// broken; it costs no data.
+	// End ends the call. An *Error means that the VM uses too much memory and is
+	// broken. No data is lost.
 	End() error
-	// Broken reports whether the VM must not be used again: a limit stopped it.
+	// Broken reports whether a limit stopped the VM, so that it must not be used
+	// again.
 	Broken() bool
 }
 
-// AsError returns the *Error in err, making one when there is none.
+// AsError returns the *Error in err, or a new one if there is none.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -151,8 +157,8 @@ func AsError(err error) *Error {
 	return &Error{Err: err}
 }
 
-// CheckExprs compiles the program's constant expressions against arguments, of
-// which none is a secret.
+// CheckExprs compiles the program's constant expressions with arguments, which
+// must not contain secrets.
 func CheckExprs(p Program, args map[string]any) error {
 	gen := view.NewCache(view.Options{Args: args})
 	var errs []error
@@ -166,8 +172,8 @@ func CheckExprs(p Program, args map[string]any) error {
 	return errors.Join(errs...)
 }
 
-// check compiles an expression. Of one for either signal it is not known which
-// batches it will meet; then it must be right over one.
+// check compiles an expression. If the signal of its batches is unknown, it
+// must be valid for at least one signal.
 func (e Expr) check(gen *view.Cache, def *Definition) error {
 	over := e.Over
 	if over == 0 {
@@ -203,12 +209,12 @@ func hasSecret(v any) bool {
 	return false
 }
 
-// MaxFileSize is how large a script or module may be, in bytes.
+// MaxFileSize is the maximum size of a script or module, in bytes.
 const MaxFileSize = 256 << 10
 
-// CompileTime is how long a script and what it imports may take to compile. Any
-// that people write takes far less than a second.
+// CompileTime is the time limit for compiling a script and its imports. Scripts
+// that people write take far less than a second.
 const CompileTime = 10 * time.Second
 
-// MaxLogFields is how many fields a line has that a script logs.
+// MaxLogFields is the maximum number of fields in a log line of a script.
 const MaxLogFields = 64

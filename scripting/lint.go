@@ -4,15 +4,16 @@ import (
 	"strings"
 )
 
-// Finding is what a linter says of a line that was not run.
+// Finding is a linter's finding in a line, without running it.
 type Finding struct {
 	Err *Error
-	// Warning says that it need not be a mistake; else it fails whenever it runs.
+	// Warning means that it may not be an error. Otherwise, the line fails
+	// whenever it runs.
 	Warning bool
 }
 
-// Advice returns what a finding adds to an error in its line. raw says that the
-// error is the language's own, which knows nothing of weir.
+// Advice returns the text that a finding adds to an error in its line. raw
+// means that the error is the language's own, which has no hints about weir.
 func (f Finding) Advice(err error, raw bool) string {
 	switch msg := f.Err.Err.Error(); {
 	case strings.Contains(err.Error(), msg) || f.Err.Hint != "" && !raw:
@@ -25,22 +26,22 @@ func (f Finding) Advice(err error, raw bool) string {
 	return ""
 }
 
-// Linted is a Program that knows what would go wrong in it.
+// Linted is a Program with a linter.
 type Linted interface {
 	Program
-	// Lint returns findings in the files that the program is made of.
+	// Lint returns findings in the files of the program.
 	Lint() []Finding
 }
 
-// TestLinter is a Tester that knows what would go wrong in a test file.
+// TestLinter is a Tester with a linter for test files.
 type TestLinter interface {
 	Tester
-	// LintTest compiles a test file and returns findings in it. The error joins
-	// an *Error for every mistake that keeps it from being compiled.
+	// LintTest compiles a test file and returns findings in it. The error joins an
+	// *Error for every compile error.
 	LintTest(f File, env Env, api *TestAPI) ([]Finding, error)
 }
 
-// Accepts returns why a constant cannot be passed; "" when it can.
+// Accepts returns why a constant is not a valid argument, or "" if it is.
 func (p *Param) Accepts(v Value) string {
 	if _, msg := p.Convert(v); msg != "" {
 		return msg

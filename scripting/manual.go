@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Manual is what a module has, for `weir help`, from the table that is bound.
+// Manual returns the manual of a module for `weir help`. It is generated from
+// the table that languages bind.
 func (m *Module) Manual() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. %s\n", m.Name, WrapManual(m.Doc, 0, len(m.Name)+2))
@@ -26,7 +27,8 @@ func (m *Module) Manual() string {
 	return b.String()
 }
 
-// Signature returns the parameters in parentheses; optional ones have a ?.
+// Signature returns the parameters in parentheses. Optional parameters end in
+// ?.
 func (f *Function) Signature() string {
 	var names []string
 	for _, p := range f.Params {
@@ -42,14 +44,13 @@ func (f *Function) Signature() string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// WriteManual writes an entry of a manual: what it is about, and below it what
-// there is to say.
+// WriteManual writes an entry of a manual: the subject, and the text below it.
 func WriteManual(b *strings.Builder, head, doc string) {
 	fmt.Fprintf(b, "  %s\n      %s\n", head, WrapManual(doc, 6, 6))
 }
 
-// WrapManual breaks text at 80 columns; lines after the first are indented, and
-// the first begins at a column.
+// WrapManual wraps text at 80 columns. Lines after the first are indented. The
+// first line starts at the given column.
 func WrapManual(text string, indent, column int) string {
 	var b strings.Builder
 	for i, w := range strings.Fields(text) {

@@ -12,24 +12,24 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// Value is what crosses between a script and a host function, in Go:
+// Value is a value that is passed between a script and a host function, in Go:
 //
 //	nil        absent: nil in Lua, undefined in JS
 //	Null       a null that is data
 //	bool
-//	int64      a whole number, exact
+//	int64      an exact integer
 //	float64
 //	string     bytes; mostly UTF-8
-//	*List      a list, also when it is empty
+//	*List      a list, which may be empty
 //	*Map       a map with string keys in an order
-//	*Object    something of Go with methods, such as a compiled pattern
+//	*Object    a Go value with methods, such as a compiled pattern
 //	Callback   a function of the script
 //	Sequence   an iterator
-//	Row        a record of the batch at hand
+//	Row        a record of the current batch
 //
-// A language binds each to its own and back; what it has no form of its own
-// for (Null, an empty list, an int64 that its numbers cannot hold) it carries
-// through unchanged.
+// A language converts each to and from its own values. Values without an
+// equivalent in the language (Null, an empty list, an int64 that its numbers
+// cannot represent) are passed through unchanged.
 type Value = any
 
 // Null is the null of JSON and YAML.
@@ -43,8 +43,8 @@ func (null) String() string { return "null" }
 // List is a list of values.
 type List struct{ Items []Value }
 
-// Map is a map with string keys that keeps their order. Make it with NewMap;
-// not safe for concurrent use.
+// Map is a map with string keys that keeps their order. Create it with NewMap.
+// It is not safe for concurrent use.
 type Map struct {
 	keys   []string
 	values map[string]Value
@@ -53,7 +53,7 @@ type Map struct {
 // NewMap returns an empty map.
 func NewMap() *Map { return &Map{values: map[string]Value{}} }
 
-// Set sets a key; a new one goes to the end.
+// Set sets the value of a key. A new key is added at the end.
 func (m *Map) Set(key string, v Value) {
 	if _, ok := m.values[key]; !ok {
 		m.keys = append(m.keys, key)
@@ -67,25 +67,25 @@ func (m *Map) Get(key string) (Value, bool) {
 	return v, ok
 }
 
-// Keys returns the keys in order. They must not be written to.
+// Keys returns the keys in order. The slice must not be modified.
 func (m *Map) Keys() []string { return m.keys }
 
 // Len returns the number of keys.
 func (m *Map) Len() int { return len(m.keys) }
 
-// Callback is a function of the script. It is valid during the call it was
-// passed to, in a test file as long as its VM.
+// Callback is a function of the script. It is valid during the call that
+// received it. In a test file, it is valid as long as its VM.
 type Callback func(args ...Value) (Value, error)
 
-// Row is a record of the batch of the hook that runs: its row. A language passes
-// a record that is still valid as its Row.
+// Row is the row of a record in the batch of the running hook. A language
+// passes a record that is still valid as its Row.
 type Row int
 
-// Pattern is what an Object holds that re.compile made.
+// Pattern is the data of an Object that re.compile created.
 type Pattern = *regex.Regexp
 
-// CompilePattern asks the module re among modules for what its function compile
-// makes of a regular expression: an Object that holds a Pattern.
+// CompilePattern compiles a regular expression with the function compile of the
+// module re. It returns an Object that contains a Pattern.
 func CompilePattern(modules map[string]*Module, src string) (*Object, error) {
 	none := errors.New("cannot compile a pattern: there is no module re")
 	m, ok := modules["re"]
@@ -108,17 +108,17 @@ func CompilePattern(modules map[string]*Module, src string) (*Object, error) {
 	return nil, none
 }
 
-// Patterns are what a VM was passed as the text of a pattern, compiled. The zero
-// value has none. Not safe for concurrent use.
+// Patterns caches the compiled patterns that a VM passed as text. The zero
+// value is empty. It is not safe for concurrent use.
 type Patterns struct {
 	by   map[string]Pattern
 	used int // bytes
 }
 
-// maxPatternBytes is what the patterns of a VM may take.
+// maxPatternBytes is the limit of the memory for the patterns of a VM.
 const maxPatternBytes = 4 << 20
 
-// Compile is CompilePattern, or what it returned before.
+// Compile is like CompilePattern, with a cache.
 func (p *Patterns) Compile(modules map[string]*Module, src string) (Pattern, error) {
 	if re, ok := p.by[src]; ok {
 		return re, nil
@@ -136,38 +136,39 @@ func (p *Patterns) Compile(modules map[string]*Module, src string) (Pattern, err
 	return re, nil
 }
 
-// Object is a Go value of a script: immutable, or safe for concurrent use.
+// Object is a Go value that scripts use. It must be immutable or safe for
+// concurrent use.
 type Object struct {
 	Type *ObjectType
 	Data any
 }
 
-// ObjectType is a kind of Object and its methods.
+// ObjectType is a type of Object with its methods.
 type ObjectType struct {
-	// Name is how errors and docs call it, such as "re.Pattern".
+	// Name is the name in errors and docs, such as "re.Pattern".
 	Name string
 	Doc  string
-	// New names the function of the module that makes one.
+	// New is the name of the module's function that creates one.
 	New string
-	// Methods take the object as first argument, which their Params leave out.
+	// Methods have the object as first argument, which their Params omit.
 	Methods []Function
-	// Fields are read without a call, and set where they say so.
+	// Fields are read without a call. Fields with Set can be assigned.
 	Fields []Param
-	// Read returns a field of an Object; nil: it has none.
+	// Read returns a field of an Object. It is nil if there are no fields.
 	Read func(data any, field string) Value
-	// String is the text form, for logs and tostring.
+	// String returns the text form, for logs and tostring.
 	String func(data any) string
-	// Len and Index make it look like a list to scripts: index counts from 0,
-	// and nothing is outside. Both or none.
+	// Len and Index make it behave like a list in scripts. index starts at 0 and
+	// is always valid. Set both or neither.
 	Len     func(data any) int
 	Index   func(data any, index int) Value
-	Element *ObjectType // what Index gives, for docs and types; nil: any
+	Element *ObjectType // the type of Index results, for docs and types; nil: any
 }
 
 // Method returns a method by name.
 func (t *ObjectType) Method(name string) (*Function, bool) { return find(t.Methods, name) }
 
-// Module is what `require` gives: a set of pure functions. It is declared once
+// Module is a set of pure functions that `require` returns. It is declared once
 // and bound by every language.
 type Module struct {
 	Name   string
@@ -175,15 +176,14 @@ type Module struct {
 	Consts []Const
 	Funcs  []Function
 	Types  []*ObjectType
-	// Absent says what to do about a name that is not there; "" for nothing better
-	// than that. nil: nothing.
+	// Absent returns a hint for an unknown name, or "". It may be nil.
 	Absent func(name string) string
-	// Tables are parts with names of their own, for ctx: metrics in ctx.metrics.
-	// Their functions may be called with a colon as well.
+	// Tables are sub-tables of ctx, such as metrics in ctx.metrics. Their
+	// functions may also be called with a colon.
 	Tables []*Module
 }
 
-// Const is a value that a module has beside its functions.
+// Const is a constant of a module.
 type Const struct {
 	Name  string
 	Doc   string
@@ -193,35 +193,36 @@ type Const struct {
 // Func returns a function by name.
 func (m *Module) Func(name string) (*Function, bool) { return find(m.Funcs, name) }
 
-// Function is a function that a script may call. Names are snake_case; a language
-// may change the case.
+// Function is a function that a script may call. Names are in snake_case; a
+// language may change the case.
 type Function struct {
 	Name     string
 	Doc      string // sentences
 	Params   []Param
 	Result   Result
 	Examples []FunctionExample
-	Uses     []Use // examples in a script, of what a call alone does not show
-	// Waits says that it waits for the outside: the script's time limit stands
-	// still meanwhile. The function itself sees to it that it ends.
+	Uses     []Use // examples in a script of what a single call does not show
+	// Waits means that it waits for external events. The script's time limit is
+	// suspended meanwhile. The function itself ensures that it ends.
 	Waits bool
-	// Fn gets one argument per Param, of the form that its Kind says, nil for
-	// an optional one that was left out; a method gets its object's Data
-	// before them. An error is a result: `value, err` in Lua, a throw in JS.
-	// nil: the method has an Op, or the language binds it itself, such as ctx.emit.
+	// Fn gets one argument per Param, in the form of its Kind, or nil for an
+	// omitted optional one. A method gets its object's Data as first argument. An
+	// error is a result: `value, err` in Lua, an exception in JS. Fn is nil if the
+	// method has an Op, or if the language binds the function itself, such as
+	// ctx.emit.
 	Fn func(args []Value) (Value, error)
-	// Checked is Fn where little input can take long: it asks check about every
-	// 10 ms and ends with its error. nil: Fn never does.
+	// Checked is used instead of Fn if small input can take long: it calls check
+	// about every 10 ms and returns its error.
 	Checked func(check func() error, args []Value) (Value, error)
-	// Op is what a method of a batch, a record, a series or a group does, in
-	// place of Fn.
+	// Op is the operation of a method of a batch, a record, a series or a group,
+	// instead of Fn.
 	Op *operation.Operation
 }
 
-// Kind is what a parameter or a result is.
+// Kind is the type of a parameter or a result.
 type Kind uint8
 
-// The kinds. Their Go forms are those of Value; KindNumber is a float64.
+// The kinds. Their Go types are those of Value; KindNumber is a float64.
 const (
 	KindAny Kind = iota
 	KindBool
@@ -235,7 +236,7 @@ const (
 	KindSequence
 )
 
-// String returns the kind as docs write it.
+// String returns the name of the kind in docs.
 func (k Kind) String() string {
 	return [...]string{"any", "bool", "int", "number", "string", "list", "map", "object", "function", "iterator"}[k]
 }
@@ -248,78 +249,80 @@ type Param struct {
 	Type     *ObjectType // of a KindObject
 	Optional bool
 
-	// More about it; all may be left out.
+	// Optional details:
 	Of     *Param    // of a KindList or KindMap: an element
-	Fields []Param   // of a KindMap: its keys; others are refused
+	Fields []Param   // of a KindMap: its keys; other keys are refused
 	Call   *Function // of a KindFunction: how it is called
-	Or     []Param   // what else it may be
-	Rest   bool      // the last parameter: it takes all arguments that are left, as a *List
+	Or     []Param   // alternative types
+	Rest   bool      // the last parameter: it takes all remaining arguments as a *List
 	Set    bool      // a field that scripts may set
-	// Check finds mistakes in a constant that a script passes, before it runs:
-	// a pattern, an expression.
+	// Check checks a constant argument, such as a pattern or an expression, before
+	// the script runs.
 	Check func(text string) error
-	// Expression says that a text is an expression over records, and what it
-	// results in: a constant one is compiled when the script is loaded.
+	// Expression means that a text is an expression over records with this result
+	// type. A constant one is compiled when the script is loaded.
 	Expression *expr.Kind
 }
 
-// Result is what a function returns.
+// Result is the result of a function.
 type Result struct {
 	Kind Kind
 	Doc  string
 	Type *ObjectType // of a KindObject
-	// Optional says that the result may be nil without an error.
+	// Optional means that the result may be nil without an error.
 	Optional bool
-	// Fails says that the function may return an error.
+	// Fails means that the function may return an error.
 	Fails bool
 
-	// More about it, as of a Param.
+	// Optional details, as in Param.
 	Of     *Param
 	Fields []Param
-	Yields []Param // of a KindSequence: what each step gives
+	Yields []Param // of a KindSequence: the values of each step
 }
 
-// Use is an example of an entry in a script, which a test runs on the
-// production runtime.
+// Use is an example of an entry in a script. A test runs it on the production
+// runtime.
 type Use struct {
 	Doc string // what it shows; may be empty
-	// Lua is the body of the hook metrics(batch, ctx), of Hook if that is set,
-	// or a whole file when it says return weir.
+	// Lua is the body of the hook metrics(batch, ctx), or of Hook if it is set. If
+	// it contains return weir, it is a whole file.
 	Lua string
-	// JS is the same in JavaScript: the body of the hook, or a whole file when it
-	// says export default. An example has both.
+	// JS is the same example in JavaScript: the body of the hook, or a whole file
+	// if it contains export default. Every example has both.
 	JS   string
 	Hook string
 	Args string // attributes of the block
 	// Input and Output are batches in text form.
 	Input, Output string
-	// Test is the body of a test in Lua with the component as t, in place of
-	// Input and Output.
+	// Test is the body of a test in Lua with the component as t. It replaces Input
+	// and Output.
 	Test string
 	// TestJS is Test in JavaScript.
 	TestJS string
 }
 
-// FunctionExample is one call, in no language: bindings render and execute it.
+// FunctionExample is a call, independent of the language: bindings render and
+// execute it.
 type FunctionExample struct {
-	// Self are the arguments of Type.New that make a method's object.
+	// Self are the arguments of Type.New that create the object of a method.
 	Self []Value
 	Args []Value
-	// Want is the result, compared as JSON; unused when Err is set. For an
-	// object it is its text form.
+	// Want is the result, compared as JSON; unused if Err is set. For an object,
+	// it is the text form.
 	Want Value
-	// Err is a part of the error.
+	// Err is a substring of the error.
 	Err string
 }
 
-// MaxString is how long a string argument of a host function may be, in bytes.
+// MaxString is the maximum length of a string argument of a host function, in
+// bytes.
 const MaxString = 8 << 20
 
-// ArgError is a call with the wrong arguments: a mistake in the script, to be
-// raised where it was called, unlike an error of the function itself.
+// ArgError is a call with wrong arguments: an error in the script, raised at
+// the call, unlike an error that the function returns.
 type ArgError struct {
 	Func  string
-	Param string // "" when there are too many
+	Param string // "" if there are too many arguments
 	Msg   string
 }
 
@@ -331,14 +334,14 @@ func (e *ArgError) Error() string {
 }
 
 // Call checks and converts the arguments and calls the function. self is the
-// object of a method, nil for a function. A wrong argument is an *ArgError.
-// args may be written to.
+// object of a method, nil for a function. A wrong argument is an *ArgError. It
+// may modify args.
 func (f *Function) Call(self *Object, args []Value) (Value, error) {
 	return f.CallChecked(func() error { return nil }, self, args)
 }
 
-// CallChecked is Call for a caller that may want to end it: check is asked now
-// and then by a function that can take long, which ends with its error.
+// CallChecked is like Call, with a check that can stop it: a function that can
+// take long calls check regularly and returns its error.
 func (f *Function) CallChecked(check func() error, self *Object, args []Value) (Value, error) {
 	rest := len(f.Params) > 0 && f.Params[len(f.Params)-1].Rest
 	if len(args) > len(f.Params) && !rest {
@@ -372,7 +375,7 @@ func (f *Function) CallChecked(check func() error, self *Object, args []Value) (
 		}
 		in = append(in, v)
 	}
-	long := longest(in) // a method may write to in
+	long := longest(in) // a method may modify in
 	v, err := f.run(check, in)
 	if err == nil && len(long) > longText {
 		v = ownParts(v, long)
@@ -387,7 +390,7 @@ func (f *Function) run(check func() error, in []Value) (Value, error) {
 	return f.Fn(in)
 }
 
-// longest is the longest text among arguments.
+// longest returns the longest text among the arguments.
 func longest(args []Value) (long string) {
 	for _, v := range args {
 		if s, ok := v.(string); ok && len(s) > len(long) {
@@ -397,8 +400,8 @@ func longest(args []Value) (long string) {
 	return long
 }
 
-// Convert returns v as a function with the parameter gets it. msg says what is wrong
-// with v; "" if nothing is.
+// Convert returns v in the form that a function with the parameter gets. msg
+// describes the error in v; it is "" if there is none.
 func (p *Param) Convert(v Value) (_ Value, msg string) {
 	if v == nil {
 		if p.Optional || p.Kind == KindAny {
@@ -436,7 +439,7 @@ func (p *Param) Convert(v Value) (_ Value, msg string) {
 		_, ok = v.(string)
 	case KindList:
 		if m, is := v.(*Map); is && m.Len() == 0 {
-			v = &List{} // languages in which both are {}
+			v = &List{} // languages in which both are written {}
 			break
 		}
 		var l *List
@@ -470,7 +473,7 @@ func (p *Param) Convert(v Value) (_ Value, msg string) {
 	return v, ""
 }
 
-// elements converts the elements of a list, of which each is a p.
+// elements converts the elements of a list. Each is a p.
 func (p *Param) elements(l *List) (Value, string) {
 	out := &List{Items: make([]Value, len(l.Items))}
 	for i, e := range l.Items {
@@ -483,8 +486,8 @@ func (p *Param) elements(l *List) (Value, string) {
 	return out, ""
 }
 
-// entries converts a map's values by Fields or Of. A key that is not declared
-// is a mistake: it would be ignored.
+// entries converts a map's values by Fields or Of. An undeclared key is an
+// error, because it would be ignored.
 func (p *Param) entries(m *Map) (Value, string) {
 	out := NewMap()
 	for _, k := range m.Keys() {
@@ -520,8 +523,8 @@ func Names(ps []Param) []string {
 	return names
 }
 
-// suggestAlternatives is what follows a name that is not there: what may have been meant,
-// or all there is.
+// suggestAlternatives returns the end of a message about an unknown name:
+// similar names, or all names.
 func suggestAlternatives(name string, all []string) string {
 	if hint := config.DidYouMean(name, all); hint != "" {
 		return ": " + hint
@@ -540,7 +543,7 @@ func (p *Param) want() string {
 	return want
 }
 
-// TypeName returns what a script calls the type of v.
+// TypeName returns the name of v's type in scripts.
 func TypeName(v Value) string {
 	switch v := v.(type) {
 	case null:

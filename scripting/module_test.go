@@ -9,8 +9,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// TestArguments checks what a declaration says of what is inside of an
-// argument.
+// TestArguments checks the declared structure of arguments.
 func TestArguments(t *testing.T) {
 	count := scripting.Param{Name: "count", Kind: scripting.KindInt, Optional: true}
 	url := scripting.Param{Name: "url", Kind: scripting.KindString}
@@ -64,7 +63,7 @@ func TestArguments(t *testing.T) {
 	f(either, "", "x")
 	f(either, "", 1.0)
 	f(either, "argument v must be a string or number, not a bool", true)
-	// What is left.
+	// The remaining arguments.
 	rest := scripting.Param{Name: "more", Kind: scripting.KindString, Rest: true}
 	f(rest, "")
 	f(rest, "", "a", "b")

@@ -2,8 +2,8 @@ package scripting
 
 import "strings"
 
-// CamelCase is how JavaScript calls what is declared in snake_case: drop_where
-// is dropWhere. Other names stay as they are.
+// CamelCase converts a snake_case name to its spelling in JavaScript:
+// drop_where becomes dropWhere. Other names stay unchanged.
 func CamelCase(name string) string {
 	if !strings.Contains(name, "_") {
 		return name
@@ -25,7 +25,7 @@ func CamelCase(name string) string {
 	return string(out)
 }
 
-// SnakeCase is the name that CamelCase made name of: dropWhere is drop_where.
+// SnakeCase reverses CamelCase: dropWhere becomes drop_where.
 func SnakeCase(name string) string {
 	out := make([]byte, 0, len(name)+4)
 	for i := range len(name) {

@@ -2,9 +2,9 @@ package scripting
 
 import "slices"
 
-// Camel returns the function as JavaScript has it: what it is called, and the
-// declared keys of its options and of its results, are camelCase. Names that
-// are not declared, such as those of labels or of JSON, stay as they are.
+// Camel returns the function with JavaScript names: its name and the declared
+// keys of its options and results are in camelCase. Undeclared names, such as
+// those of labels or JSON, stay unchanged.
 func (f *Function) Camel() *Function {
 	out := *f
 	out.Name = CamelCase(f.Name)
@@ -18,7 +18,7 @@ func (f *Function) Camel() *Function {
 		return &out
 	}
 	renamed := func(call func([]Value) (Value, error), in []Value) (Value, error) {
-		self := len(in) - len(f.Params) // a method's object
+		self := len(in) - len(f.Params) // the object of a method
 		for i := range f.Params {
 			in[self+i] = f.Params[i].rename(in[self+i], CamelCase, keepName)
 		}
@@ -36,8 +36,8 @@ func (f *Function) Camel() *Function {
 
 func keepName(name string) string { return name }
 
-// camelParams are parameters with what is declared in them in camelCase. Their
-// own names are positions, not keys, but for those of fields.
+// camelParams returns parameters whose declared keys are in camelCase. The
+// names of the parameters themselves are only positions, except for fields.
 func camelParams(ps []Param) []Param {
 	out := slices.Clone(ps)
 	for i := range out {
@@ -61,14 +61,14 @@ func camelParam(p *Param) *Param {
 	return &out
 }
 
-// renames reports whether a value of p has keys that CamelCase changes.
+// renames reports whether CamelCase changes keys in a value of p.
 func renames(p Param) bool {
 	return slices.ContainsFunc(p.Fields, func(f Param) bool { return CamelCase(f.Name) != f.Name || renames(f) }) ||
 		p.Of != nil && renames(*p.Of) || slices.ContainsFunc(p.Or, renames)
 }
 
-// rename returns v with the declared keys of its maps renamed: what is called
-// from(name) becomes to(name).
+// rename returns v with the declared keys of its maps renamed from from(name)
+// to to(name).
 func (p *Param) rename(v Value, from, to func(name string) string) Value {
 	if !renames(*p) {
 		return v

@@ -24,7 +24,7 @@ func TestCamelCase(t *testing.T) {
 	f("a_b_c", "aBC")
 	f("_private", "_private")
 	f("", "")
-	// A digit has no capital: the name cannot be told apart from one without _.
+	// A digit has no upper case, so the name would be the same as one without _.
 	if got := scripting.CamelCase("base_64"); got != "base64" {
 		t.Errorf("got %q", got)
 	}

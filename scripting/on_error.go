@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// OnError is what becomes of data whose hook failed.
+// OnError specifies what happens to data if a hook fails.
 type OnError string
 
-// UnmarshalText accepts the answers.
+// UnmarshalText accepts the valid values.
 func (o *OnError) UnmarshalText(text []byte) error {
 	supported := []string{"pass", "drop", "quarantine", "hold"}
 	if !slices.Contains(supported, string(text)) {
@@ -18,10 +18,11 @@ func (o *OnError) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stores reports whether some of what the script fails on goes into quarantine.
+// Stores reports whether data on which the script fails may go to the
+// quarantine.
 func (o OnError) Stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
 
-// The answers to an error.
+// The values of on_error.
 const (
 	OnErrorPass       OnError = "pass"
 	OnErrorDrop       OnError = "drop"
@@ -29,13 +30,13 @@ const (
 	OnErrorHold       OnError = "hold"
 )
 
-// DefaultOnError is what becomes of data whose hook failed when the block does not say.
+// DefaultOnError returns the default of on_error in the block.
 func (d *Definition) DefaultOnError() OnError {
 	if d.ifFails != "" {
 		return d.ifFails
 	}
 	switch d.Kind {
-	case Source: // what a hook made before it failed
+	case Source: // for data that a hook emitted before it failed
 		return OnErrorDrop
 	case Sink:
 		return OnErrorHold
@@ -48,7 +49,7 @@ func defineOnError(d *definer, field RawField) {
 	o, _ := field.Value.(string)
 	may := []string{"pass", "drop", "quarantine", "hold"}
 	if d.def.Kind == Sink {
-		may = may[1:] // it passes nothing on
+		may = may[1:] // it does not forward data
 	}
 	if !slices.Contains(may, o) {
 		d.fail(field.Line, "cannot use %s as %s: it must be %s", describe(field.Value), field.Name, quoteList(may))

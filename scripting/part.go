@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// longText is how long a text is whose parts are copied, in bytes.
+// longText is the minimum length of a text whose parts are copied, in bytes.
 const longText = 256
 
-// Part returns a part of a text, or of a copy of the text, as a copy if the text is
-// long and the part is short: a part that a script keeps would keep the whole text in
-// memory, and only the part would be counted.
+// Part returns a substring of a text. If the text is long and the substring is
+// short, it returns a copy: otherwise, a script that keeps the substring would
+// keep the whole text in memory, although only the substring is counted.
 func Part(part, text string) string {
 	if len(text) <= longText || len(part) > len(text)/2 {
 		return part
@@ -18,20 +18,20 @@ func Part(part, text string) string {
 	return strings.Clone(part)
 }
 
-// Parts does what Part does for the scripts of one VM. The zero value is ready for
-// use. It is not safe for concurrent use.
+// Parts does the same as Part for the scripts of one VM. The zero value is
+// ready to use. It is not safe for concurrent use.
 //
-// A part that is longer than half of its text shares the memory of the text. Parts
-// remembers the last of these texts, so that a part of a part is compared with the
-// whole text.
+// A substring that is longer than half of its text shares the memory of the
+// text. Parts keeps the last of these texts, so that a substring of a substring
+// is compared with the whole text.
 type Parts struct {
 	whole [4]string
-	next  int  // index in whole of the text that is forgotten next
+	next  int  // index in whole of the text that is replaced next
 	any   bool // whole has a text
 }
 
-// Of returns part as Part does if it shares the memory of text, and unchanged if it
-// does not.
+// Of returns the result of Part if part shares the memory of text. Otherwise,
+// it returns part.
 func (p *Parts) Of(part, text string) string {
 	if !p.Long(text) {
 		return part
@@ -46,16 +46,16 @@ func (p *Parts) Of(part, text string) string {
 	return Part(part, whole)
 }
 
-// Long reports whether Of copies some parts of text.
+// Long reports whether Of copies some substrings of text.
 func (p *Parts) Long(text string) bool {
 	return len(text) > longText || p.any && len(p.wholeOf(text)) > longText
 }
 
-// Forget forgets the texts. It must be called when a call of a script ends, because
-// Parts keeps them in memory.
+// Forget releases the texts. It must be called when a call of a script ends,
+// because Parts keeps them in memory.
 func (p *Parts) Forget() { *p = Parts{} }
 
-// wholeOf returns the text whose memory text shares.
+// wholeOf returns the text that shares memory with text.
 func (p *Parts) wholeOf(text string) string {
 	if !p.any {
 		return text
@@ -79,8 +79,8 @@ func (p *Parts) remember(text string) {
 	p.next = (p.next + 1) % len(p.whole)
 }
 
-// ownParts copies the parts of a text that are in what a function returned, as
-// Parts does. It writes to lists and maps.
+// ownParts copies the substrings of text in the result of a function in the
+// same way as Parts. It modifies lists and maps.
 func ownParts(v Value, text string) Value {
 	switch v := v.(type) {
 	case string:
@@ -95,7 +95,7 @@ func ownParts(v Value, text string) Value {
 		for i, k := range v.keys {
 			x := ownParts(v.values[k], text)
 			if sharesMemory(k, text) {
-				delete(v.values, k) // an assignment would leave the key as it is
+				delete(v.values, k) // an assignment would keep the old key
 				k = Part(k, text)
 				v.keys[i] = k
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestParts: a short part is a copy, also one that is taken step by step.
+// TestParts: a short substring is a copy, even if it is taken in several steps.
 func TestParts(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	f := func(name, text string, ends []int, shared bool) {
@@ -29,7 +29,7 @@ func TestParts(t *testing.T) {
 	f("in many steps", long, []int{7000, 5500, 4000, 3000, 2000, 1500, 1000, 600, 400, 250, 150, 80}, false)
 	f("of a short text", long[:200], []int{10}, true)
 
-	// Texts that are taken in turn.
+	// Substrings of several texts alternately.
 	var p Parts
 	var parts, texts []string
 	for i := range len(p.whole) {

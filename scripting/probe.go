@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Probe measures what scripts do, for those who test them. It is safe for
-// concurrent use; nil measures nothing.
+// Probe measures what scripts do in tests. It is safe for concurrent use. A nil
+// Probe measures nothing.
 type Probe struct {
-	// Coverage counts the statements that run; nil: it does not.
+	// Coverage counts the executed statements; it may be nil.
 	Coverage *Coverage
-	// Statements counts, as instructions, the statements of a language whose VM
-	// does not count what it runs. It makes scripts slower.
+	// Statements enables counting statements as instructions, for a language whose
+	// VM does not count instructions. It makes scripts slower.
 	Statements bool
 
 	instructions atomic.Int64
@@ -26,43 +26,43 @@ func (p *Probe) Ran(instructions int64) {
 	}
 }
 
-// Instructions is what all calls have run so far. The same calls of the same
-// scripts add up to the same on every machine.
+// Instructions returns the number of instructions in all calls so far. It is
+// the same on every machine for the same calls of the same scripts.
 func (p *Probe) Instructions() int64 { return p.instructions.Load() }
 
-// Coverage counts the statements that run, by file. It is safe for concurrent
-// use. The zero value is useful.
+// Coverage counts the executed statements by file. It is safe for concurrent
+// use. The zero value is ready to use.
 type Coverage struct {
 	mu    sync.Mutex
 	files map[string]*Covered // by path
 }
 
-// Covered is what ran of one file. A counter is a number from 0 on, given by
-// the language that compiled the file.
+// Covered contains the counters of one file. The language that compiled the
+// file numbers them from 0.
 type Covered struct {
 	File File
-	// Statements are counters of statements, with the lines they begin in.
+	// Statements are the counters of statements, with their first lines.
 	Statements []Counted
-	// Branches are the ifs.
+	// Branches are the if statements.
 	Branches []Branch
 
 	hits []atomic.Int64
 }
 
-// Counted is a counter and the line that it stands for.
+// Counted is a counter and its line.
 type Counted struct{ Line, Counter int }
 
-// Branch is an if: the counter of the statement, and one for each of its arms
-// but the last, which runs when no other does.
+// Branch is an if statement: the counter of the statement, and the counters of
+// its branches except the last, which runs if no other branch does.
 type Branch struct {
 	Line int
 	If   int
 	Arms []int
 }
 
-// Of returns what counts in a file that was compiled with so many counters: a
-// file that several components use has one. Files that ship with weir are not
-// counted, and nil is returned.
+// Of returns the counters of a file that was compiled with the given number of
+// counters. Several components that use a file share them. It returns nil for
+// files that ship with weir, which are not counted.
 func (c *Coverage) Of(f File, counters int, statements []Counted, branches []Branch) *Covered {
 	if f.Path == "" {
 		return nil
@@ -81,7 +81,7 @@ func (c *Coverage) Of(f File, counters int, statements []Counted, branches []Bra
 	return known
 }
 
-// Files are those that were compiled, sorted by name.
+// Files returns the compiled files, sorted by name.
 func (c *Coverage) Files() []*Covered {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *Coverage) Files() []*Covered {
 	return out
 }
 
-// Hit counts.
+// Hit increments a counter.
 func (c *Covered) Hit(counter int) { c.hits[counter].Add(1) }
 
-// Hits returns how often a counter was hit.
+// Hits returns the value of a counter.
 func (c *Covered) Hits(counter int) int64 { return c.hits[counter].Load() }

@@ -2,20 +2,20 @@ package state
 
 import "encoding/binary"
 
-// taken are the changes of one collection that are on their way to the disk.
+// taken contains the changes of one collection that are being written to disk.
 type taken struct {
 	keys map[string]struct{}
 	all  bool
 }
 
-// changes appends records of changes. One record holds a batch's changes, or
-// those of several at once, unless they are many.
+// changes appends records of changes. One record contains the changes of one or
+// several batches, unless there are too many.
 type changes struct {
 	buf []byte
-	at  int // of the record that is being written; -1 for none
+	at  int // start of the current record; -1 if there is none
 }
 
-// room begins a record where there is none, or the one at hand is long.
+// room begins a new record if there is none, or if the current one is long.
 func (w *changes) room() {
 	if w.at >= 0 && len(w.buf)-w.at > goodRecord {
 		w.end()
@@ -31,9 +31,8 @@ func (w *changes) end() {
 	}
 }
 
-// takeChanges appends records of what changed in the collections, or of all
-// that is in them. What was taken must be untaken if it does not come to the
-// disk.
+// takeChanges appends records of the changes in the collections, or of all
+// their entries. If the write fails, the taken changes must be given back.
 func takeChanges(buf []byte, cols []*Collection, all bool) ([]byte, []taken) {
 	w := &changes{buf: buf, at: -1}
 	ts := make([]taken, len(cols))
@@ -75,9 +74,9 @@ func (c *Collection) takeChanges(w *changes, number int, all bool) taken {
 	return t
 }
 
-// done gives back what was taken, which is on disk.
+// done releases taken changes, which are now on disk.
 func (c *Collection) done(t taken) {
-	if len(t.keys) == 0 || len(t.keys) > 10_000 { // a map keeps the room it once had
+	if len(t.keys) == 0 || len(t.keys) > 10_000 { // a map never releases memory
 		return
 	}
 	clear(t.keys)

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// Collection is one declared piece of state. It is safe for concurrent use;
-// every method is atomic. now is Unix ms.
+// Collection is one declared piece of state. It is safe for concurrent use.
+// Every method is atomic. now is in Unix ms.
 type Collection struct {
 	kind        Kind
 	mu          sync.Mutex
 	decl        Decl
-	ttl         int64 // ms; 0 is for ever
+	ttl         int64 // ms; 0 means forever
 	t           table
 	fullEntries *FullError
 	fullBytes   *FullError
 	evicted     uint64
 	refused     uint64
-	dirty       map[string]struct{} // keys that differ from the disk; nil: there is no disk
+	dirty       map[string]struct{} // keys that differ from the disk; nil if there is no disk
 	spare       map[string]struct{} // an empty map for the next
 	allDirty    bool                // all keys may differ
 }
@@ -33,7 +33,7 @@ func newCollection(d Decl) *Collection {
 	return c
 }
 
-// declare sets the limits. With c.mu held, or before c is shared.
+// declare sets the limits. c.mu is held, or c is not shared yet.
 func (c *Collection) declare(d Decl) {
 	c.decl = d
 	c.ttl = d.TTL.Milliseconds()
@@ -55,10 +55,10 @@ func (c *Collection) Decl() Decl {
 // Kind returns the kind, which never changes.
 func (c *Collection) Kind() Kind { return c.kind }
 
-// expired reports whether an entry's time is over.
+// expired reports whether an entry has expired.
 func (c *Collection) expired(e *entry, now int64) bool { return c.ttl > 0 && now-e.written >= c.ttl }
 
-// find returns the place of a key that is there and not expired.
+// find returns the position of a key that exists and has not expired.
 func (c *Collection) find(key string, now int64) int32 {
 	i, ok := c.t.index[key]
 	if !ok || c.expired(c.t.entryAt(i), now) {
@@ -73,8 +73,8 @@ func (c *Collection) drop(i int32) {
 	c.t.remove(i)
 }
 
-// expire removes up to n entries whose time is over. All have the same ttl, so
-// the first that is not over ends it.
+// expire removes up to n expired entries. All entries have the same ttl, so it
+// stops at the first that has not expired.
 func (c *Collection) expire(n int, now int64) {
 	if c.ttl == 0 {
 		return
@@ -88,12 +88,12 @@ func (c *Collection) expire(n int, now int64) {
 	}
 }
 
-// touch notes that the disk has another value of a key, or none.
+// touch records that the value of a key differs from the disk.
 func (c *Collection) touch(key string) {
 	if c.dirty == nil || c.allDirty {
 		return
 	}
-	if len(c.dirty) > len(c.t.index)+1000 { // keys that came and went while the disk was away
+	if len(c.dirty) > len(c.t.index)+1000 { // keys that were added and removed while the disk was unavailable
 		c.allDirty = true
 		clear(c.dirty)
 		return
@@ -101,8 +101,8 @@ func (c *Collection) touch(key string) {
 	c.dirty[key] = struct{}{}
 }
 
-// victim is the entry that goes when there is no room, nowhere if none may.
-// spared is an entry that is being written.
+// victim returns the entry to evict if there is no room, or nowhere if none may
+// be evicted. spared is an entry that is being written.
 func (c *Collection) victim(spared int32) int32 {
 	list := byWrite
 	switch {
@@ -154,14 +154,14 @@ func (c *Collection) room(entries int, bytes int64, spared int32, now int64) err
 	}
 }
 
-// put writes a key, which is there at i or nowhere. What is kept is a copy: a
-// script's text may be a small part of a large one.
+// put writes a key. i is its position, or nowhere if it does not exist. The
+// data is copied, because a script's text may be a small part of a large one.
 func (c *Collection) put(i int32, key string, v Value, now int64) error {
 	if n := int64(len(key) + len(v.Data)); n > c.decl.MaxValue {
 		c.refused++
 		return &SizeError{Name: c.decl.Name, Size: n, Max: c.decl.MaxValue}
 	}
-	if EntrySize(key, v) > c.decl.MaxBytes { // however many others go for it
+	if EntrySize(key, v) > c.decl.MaxBytes { // even if all other entries were evicted
 		c.refused++
 		return c.fullBytes
 	}
@@ -170,7 +170,7 @@ func (c *Collection) put(i int32, key string, v Value, now int64) error {
 			return err
 		}
 		v.Data = strings.Clone(v.Data)
-		if j, ok := c.t.index[key]; ok { // expired, and still there
+		if j, ok := c.t.index[key]; ok { // expired, but not removed yet
 			c.t.write(j, v, now)
 			key = c.t.entryAt(j).key
 		} else {
@@ -187,11 +187,11 @@ func (c *Collection) put(i int32, key string, v Value, now int64) error {
 		c.t.write(i, v, now)
 	}
 	c.touch(key)
-	c.expire(2, now) // so that what expires goes as fast as what comes
+	c.expire(2, now) // so that entries expire as fast as they are added
 	return nil
 }
 
-// Add adds n to a counter's key, which counts from 0, and returns the sum.
+// Add adds n to the counter of a key, which starts at 0, and returns the sum.
 func (c *Collection) Add(key string, n float64, now int64) (float64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func (c *Collection) Add(key string, n float64, now int64) (float64, error) {
 	return n, c.put(i, key, FloatValue(n), now)
 }
 
-// Insert adds a key to a set and reports whether it is new there.
+// Insert adds a key to a set and reports whether it was added.
 func (c *Collection) Insert(key string, now int64) (added bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *Collection) Insert(key string, now int64) (added bool, err error) {
 	return i == nowhere && err == nil, err
 }
 
-// Set writes a key; a None deletes it.
+// Set writes a key. A None deletes it.
 func (c *Collection) Set(key string, v Value, now int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,8 +229,8 @@ func (c *Collection) set(key string, v Value, now int64) error {
 	return nil
 }
 
-// Swap writes a key if it still has the value old, None for a key that is not
-// there, and reports whether it had.
+// Swap writes a key if its current value is old, and reports whether it did.
+// None stands for a missing key.
 func (c *Collection) Swap(key string, old, v Value, now int64) (swapped bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,8 @@ func (c *Collection) Swap(key string, old, v Value, now int64) (swapped bool, er
 	return true, c.set(key, v, now)
 }
 
-// Get returns a key's value, None if it is not there. In an lru it is a use.
+// Get returns the value of a key, or None if it does not exist. It counts as a
+// use in an lru.
 func (c *Collection) Get(key string, now int64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,14 +259,14 @@ func (c *Collection) Get(key string, now int64) Value {
 	return c.t.entryAt(i).val
 }
 
-// Has reports whether a key is there. It is no use.
+// Has reports whether a key exists. It does not count as a use.
 func (c *Collection) Has(key string, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(key, now) != nowhere
 }
 
-// Delete removes a key and reports whether it was there.
+// Delete removes a key and reports whether it existed.
 func (c *Collection) Delete(key string, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,10 +284,11 @@ func (c *Collection) Push(v Value, now int64) error {
 	return c.put(nowhere, queueKey(c.t.seq+1), v, now)
 }
 
-// queueKey is the key of a queue's entry, which is the number of its write.
+// queueKey returns the key of a queue's entry, which is its sequence number.
 func queueKey(seq uint64) string { return string(binary.BigEndian.AppendUint64(nil, seq)) }
 
-// Pop removes the first value of a queue and returns it, None if it is empty.
+// Pop removes and returns the first value of a queue, or returns None if it is
+// empty.
 func (c *Collection) Pop(now int64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,7 +301,7 @@ func (c *Collection) Pop(now int64) Value {
 	return v
 }
 
-// Peek returns the first value of a queue, None if it is empty.
+// Peek returns the first value of a queue, or None if it is empty.
 func (c *Collection) Peek(now int64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,13 +311,13 @@ func (c *Collection) Peek(now int64) Value {
 	return Value{}
 }
 
-// head is the place of the first entry that is not expired.
+// head returns the position of the first entry that has not expired.
 func (c *Collection) head(now int64) int32 {
 	c.expire(c.decl.Max, now)
 	return c.t.first(byWrite)
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (c *Collection) Len(now int64) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +325,8 @@ func (c *Collection) Len(now int64) int {
 	return len(c.t.index)
 }
 
-// Full reports whether a new entry would be refused, or evict another.
+// Full reports whether a new entry would be refused or would evict another
+// entry.
 func (c *Collection) Full(now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,8 +353,7 @@ type Entry struct {
 	seq     uint64 // number of the write
 }
 
-// Entries returns up to limit entries as they are now, the one that was
-// written longest ago first.
+// Entries returns up to limit current entries, least recently written first.
 func (c *Collection) Entries(limit int, now int64) []Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -365,20 +367,20 @@ func (c *Collection) Entries(limit int, now int64) []Entry {
 
 func (e *entry) entry() Entry { return Entry{Key: e.key, Value: e.val, Written: e.written, seq: e.seq} }
 
-// Stats are figures of a collection.
+// Stats are the statistics of a collection.
 type Stats struct {
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
-	Evicted uint64 `json:"evicted"` // for want of room
-	Refused uint64 `json:"refused"` // likewise, or too large
+	Evicted uint64 `json:"evicted"` // because there was no room
+	Refused uint64 `json:"refused"` // because there was no room, or because they were too large
 }
 
-// Stats returns the figures. What is expired counts until something removes it.
+// Stats returns the statistics. Expired entries count until they are removed.
 func (c *Collection) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{Entries: len(c.t.index), Bytes: c.t.bytes, Evicted: c.evicted, Refused: c.refused}
 }
 
-// Expire removes what is expired.
+// Expire removes the expired entries.
 func (c *Collection) Expire(now int64) { c.Len(now) }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// decl returns a declaration with the usual limits.
+// decl returns a declaration with default limits.
 func decl(name string, kind state.Kind, change ...func(*state.Decl)) state.Decl {
 	d := state.Decl{Name: name, Kind: kind, Max: state.DefaultMax, MaxBytes: state.DefaultMaxBytes, MaxValue: state.DefaultMaxValue}
 	for _, f := range change {
@@ -53,7 +53,7 @@ func TestCounter(t *testing.T) {
 	if _, ok := errors.AsType[*state.FullError](err); !ok || !strings.Contains(err.Error(), "state hits: it has all of its 2 entries (max)") {
 		t.Errorf("got %v, want that it is full", err)
 	}
-	add("a", 1, 4.5) // what is there still counts
+	add("a", 1, 4.5) // existing entries still count
 	if !c.Full(0) || c.Len(0) != 2 || c.Stats().Refused != 1 {
 		t.Errorf("got %+v", c.Stats())
 	}
@@ -75,14 +75,14 @@ func TestSet(t *testing.T) {
 	insert("a", 5, false) // lives until 15
 	insert("b", 6, true)
 	insert("c", 7, true)
-	insert("d", 8, true) // the oldest write goes
+	insert("d", 8, true) // evicts the oldest write
 	if diff := cmp.Diff([]string{"b", "c", "d"}, keys(c, 8)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	if c.Has("b", 16) || !c.Has("c", 16) {
 		t.Error("b ends at 16, c at 17")
 	}
-	insert("b", 16, true) // it is expired, and still stands there
+	insert("b", 16, true) // the old entry has expired, but was not removed yet
 	if got := c.Stats(); got.Evicted != 1 || got.Entries != 3 {
 		t.Errorf("got %+v", got)
 	}
@@ -98,7 +98,7 @@ func TestLRU(t *testing.T) {
 	if c.Get("a", 0) != num(1) {
 		t.Error("a is not there")
 	}
-	c.Has("b", 0) // no use
+	c.Has("b", 0) // does not count as a use
 	c.Set("c", num(3), 0)
 	if diff := cmp.Diff([]string{"a", "c"}, keys(c, 0)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -142,7 +142,7 @@ func TestBytes(t *testing.T) {
 			t.Fatalf("it has %d bytes", n)
 		}
 	}
-	// One that grows evicts the others and not itself.
+	// An entry that grows evicts other entries and not itself.
 	if err := c.Set("99", str(strings.Repeat("x", 800)), 0); err != nil || c.Len(0) != 1 || c.Check() != "" {
 		t.Errorf("got %v, %d entries, %s", err, c.Len(0), c.Check())
 	}
@@ -155,8 +155,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestModel plays random operations on a collection and on a plain model.
-// What has no room alone must not drive out the others.
+// An entry that is larger than the limit of the whole collection must not evict
+// the other entries.
 func TestLargerThanAll(t *testing.T) {
 	for _, d := range []state.Decl{decl("l", state.LRU, maxBytes(1000)), decl("m", state.Map, evict, maxBytes(1000))} {
 		c := newCollection(d)
@@ -216,7 +216,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// model is what a map or an lru should do, in the plainest way.
+// model is a simple implementation of a map or an lru.
 type model struct {
 	d       state.Decl
 	entries []modelEntry // by write
@@ -290,7 +290,7 @@ func (m *model) delete(key string, now int64) bool {
 
 func (m *model) size(now int64) int { m.expire(now); return len(m.entries) }
 
-// TestSwapLosesNothing has writers that read, compute and swap.
+// TestSwapLosesNothing runs concurrent writers that read, compute and swap.
 func TestSwapLosesNothing(t *testing.T) {
 	c := newCollection(decl("n", state.Map))
 	const writers, each = 4, 2000

@@ -13,36 +13,37 @@ const (
 	Counter Kind = "counter" // numbers by key
 	Map     Kind = "map"     // values by key
 	Set     Kind = "set"     // keys
-	LRU     Kind = "lru"     // values by key, the least recently used go first
+	LRU     Kind = "lru"     // values in order of arrival
 	Queue   Kind = "queue"   // values in the order they came
 )
 
 // Kinds are the kinds in the order of the manual.
 var Kinds = []Kind{Counter, Map, Set, LRU, Queue}
 
-// What a declaration has when it does not say otherwise, and what it may say.
+// Defaults and limits of a declaration.
 const (
 	DefaultMax      = 10_000
 	DefaultMaxBytes = 64 << 20
 	DefaultMaxValue = 64 << 10
 	MostEntries     = 10_000_000
-	MostValue       = 32 << 20 // of a key with its value, in bytes: a record of a file must hold it
+	MostValue       = 32 << 20 // of a key with its value, in bytes: must fit a record of a file
 )
 
-// Decl is a declaration of a collection. Two that are equal mean the same.
+// Decl is the declaration of a collection. Equal declarations have the same
+// meaning.
 type Decl struct {
 	Name       string        `json:"name"`
 	Kind       Kind          `json:"kind"`
 	Max        int           `json:"max"`           // entries
-	MaxBytes   int64         `json:"max_bytes"`     // of all entries, as EntrySize counts
+	MaxBytes   int64         `json:"max_bytes"`     // of all entries, as counted by EntrySize
 	MaxValue   int64         `json:"max_value"`     // bytes of a key and its value
-	TTL        time.Duration `json:"ttl,omitempty"` // since an entry was written; 0 is for ever
+	TTL        time.Duration `json:"ttl,omitempty"` // since the last write of an entry; 0 means forever
 	Evict      bool          `json:"evict,omitempty"`
 	Persistent bool          `json:"persistent,omitempty"`
 }
 
-// keepsOf reports whether entries of a collection declared as old can stay as
-// they are in one declared as d.
+// keepsOf reports whether the entries of a collection declared as old can be
+// kept unchanged in a collection declared as d.
 func (d Decl) keepsOf(old Decl) bool {
 	if d.Kind == old.Kind {
 		return true
@@ -51,8 +52,8 @@ func (d Decl) keepsOf(old Decl) bool {
 	return byKey(d.Kind) && (byKey(old.Kind) || old.Kind == Counter)
 }
 
-// FullError is why an entry was refused: the collection has no room, and does
-// not evict.
+// FullError means that an entry was refused, because the collection has no room
+// and does not evict.
 type FullError struct{ msg string }
 
 func (e *FullError) Error() string { return e.msg }
@@ -64,7 +65,7 @@ func newFullErrors(d Decl) (entries, bytes *FullError) {
 	return entries, bytes
 }
 
-// SizeError is why a value was refused: it is too large.
+// SizeError means that a value was refused because it is too large.
 type SizeError struct {
 	Name      string
 	Size, Max int64

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// damagedExt is added to the name of a file that is damaged.
+// damagedExt is appended to the name of a damaged file.
 const damagedExt = ".damaged"
 
-// A file is written anew when it is this much longer than what is in it needs.
+// A file is rewritten when it is this much longer than its entries need.
 const (
 	growFactor = 2
 	growBytes  = 1 << 20
@@ -21,20 +21,20 @@ const (
 // disk is the state file that is being written. Store.writeMu guards it.
 type disk struct {
 	number  uint64   // of the newest file
-	meta    *meta    // of the file that is written; nil: begin another
+	meta    *meta    // of the current file; nil: begin a new file
 	f       file     // nil: not open yet
 	size    int64    // of the file
-	changed bool     // the declarations did
-	unsafe  bool     // something is not synced
+	changed bool     // the declarations changed
+	unsafe  bool     // some writes are not synced
 	failed  error    // of the last write
 	aside   []string // files to be set aside
 	buf     []byte
 }
 
-// Flush writes what changed since the last one: who waits for another's finds
-// nothing left to write. What it wrote outlives the process, and after the
-// next Maintain the machine. An error is Options.Trouble's; until Maintain
-// could write again, Flush does nothing.
+// Flush writes the changes since the last write. Concurrent calls share a
+// write. The written data survives the process, and after the next Maintain the
+// machine. Errors are reported to Options.Trouble. After an error, Flush does
+// nothing until Maintain succeeds.
 func (s *Store) Flush() {
 	if s.o.Dir == "" {
 		return
@@ -46,8 +46,8 @@ func (s *Store) Flush() {
 	}
 }
 
-// Maintain does what is due about once a second: it syncs, tries again what
-// failed, and writes a file anew that has become long.
+// Maintain performs the work that is due about once per second: it syncs,
+// retries failed writes, and rewrites a file that has become too long.
 func (s *Store) Maintain() {
 	if s.o.Dir == "" {
 		return
@@ -65,7 +65,7 @@ func (s *Store) Maintain() {
 		return
 	}
 	d.unsafe = false
-	// Batches go on meanwhile: a sync takes as long as the disk likes.
+	// Batches are not blocked meanwhile, because a sync may take long.
 	s.syncMu.Lock()
 	s.writeMu.Unlock()
 	err = f.Sync()
@@ -73,12 +73,13 @@ func (s *Store) Maintain() {
 	if err != nil {
 		s.writeMu.Lock()
 		defer s.writeMu.Unlock()
-		d.meta = nil // nobody knows what the disk has of this file
+		d.meta = nil // it is unknown what the disk has of this file
 		s.finishWrite(err)
 	}
 }
 
-// Close writes and syncs what is left. The next Flush opens a file again.
+// Close writes and syncs the remaining changes. The next Flush opens a file
+// again.
 func (s *Store) Close() {
 	if s.o.Dir == "" {
 		return
@@ -96,9 +97,9 @@ func (s *Store) Close() {
 	s.finishWrite(err)
 }
 
-// sizeOnDisk is about what the entries take in a file.
+// sizeOnDisk returns the approximate size of the entries in a file.
 func sizeOnDisk(cols []*Collection) (n int64) {
-	const entryOnDisk = 24 // beside key and value
+	const entryOnDisk = 24 // in addition to key and value
 	for _, c := range cols {
 		st := c.Stats()
 		n += st.Bytes - int64(st.Entries)*(entryOverhead-entryOnDisk)
@@ -106,7 +107,7 @@ func sizeOnDisk(cols []*Collection) (n int64) {
 	return n
 }
 
-// finishWrite notes how a write ended.
+// finishWrite records the result of a write.
 func (s *Store) finishWrite(err error) {
 	was := s.disk.failed
 	s.disk.failed = err
@@ -124,12 +125,13 @@ func (s *Store) finishWrite(err error) {
 	}
 }
 
-// persistent returns the collections that belong on disk.
+// persistent returns the collections that are stored on disk.
 func (s *Store) persistent() []*Collection {
 	return slices.DeleteFunc(slices.Clone(s.All()), func(c *Collection) bool { return !c.Decl().Persistent })
 }
 
-// flush writes changes, to a new file if they are not of this one.
+// flush writes changes. It begins a new file if they do not fit the current
+// one.
 func (s *Store) flush() error {
 	d := &s.disk
 	cols := s.persistent()
@@ -155,7 +157,7 @@ func (s *Store) flush() error {
 	if d.f == nil {
 		f, err := s.o.open(filePath(s.o.Dir, d.number), os.O_RDWR)
 		if err == nil {
-			err = f.Truncate(d.size) // what was not finished
+			err = f.Truncate(d.size) // an unfinished record
 		}
 		if err != nil {
 			d.meta = nil
@@ -179,8 +181,8 @@ func (s *Store) flush() error {
 // append writes records to the end of the file.
 func (d *disk) append(buf []byte) error {
 	if _, err := d.f.WriteAt(buf, d.size); err != nil {
-		// The next write comes to the same place, but a process that dies
-		// before that should not leave half a record.
+		// The next write goes to the same position, but a process that dies before
+		// that should not leave half a record.
 		if d.f.Truncate(d.size) != nil {
 			d.meta = nil
 		}
@@ -191,7 +193,7 @@ func (d *disk) append(buf []byte) error {
 	return nil
 }
 
-// reuseBuffer keeps a buffer for the next write, if it is not large.
+// reuseBuffer keeps a buffer for the next write unless it is large.
 func (d *disk) reuseBuffer(buf []byte) {
 	d.buf = buf[:0]
 	if cap(buf) > 4*goodRecord {
@@ -213,8 +215,8 @@ func (m *meta) equals(o *meta) bool {
 	return m.Node == o.Node && m.Version == o.Version && slices.Equal(m.Decls, o.Decls)
 }
 
-// begin writes everything to a new file, which is then the one. The one before
-// is gone when the new one is safe.
+// begin writes all entries to a new file, which becomes the current one. The
+// previous file is removed when the new one is synced.
 func (s *Store) begin(cols []*Collection) error {
 	d := &s.disk
 	m := s.meta(cols)
@@ -262,7 +264,7 @@ func (s *Store) begin(cols []*Collection) error {
 	return errors.Join(err, s.clear(number))
 }
 
-// forget removes the files: nothing is persistent any more.
+// forget removes the files, because nothing is persistent any more.
 func (s *Store) forget() error {
 	d := &s.disk
 	var err error
@@ -275,7 +277,7 @@ func (s *Store) forget() error {
 	return errors.Join(err, s.clear(0))
 }
 
-// clear sets damaged files aside and removes the others but one.
+// clear sets damaged files aside and removes all other files except one.
 func (s *Store) clear(but uint64) error {
 	d := &s.disk
 	for len(d.aside) > 0 {
@@ -296,7 +298,7 @@ func (s *Store) clear(but uint64) error {
 		}
 	}
 	if but == 0 {
-		// Damaged files stay, and then their directory does.
+		// If there are damaged files, the directory is not empty and stays.
 		_ = os.Remove(s.o.Dir)
 		_ = os.Remove(filepath.Dir(s.o.Dir))
 	}

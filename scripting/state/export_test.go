@@ -1,6 +1,6 @@
 package state
 
-// File is what tests put faults into.
+// File lets tests inject faults.
 type File = file
 
 // WithFiles makes a store open its files with open.
@@ -9,17 +9,17 @@ func (o Options) WithFiles(open func(path string, flag int) (File, error)) Optio
 	return o
 }
 
-// OpenOSFile is what Options without WithFiles opens files with.
+// OpenOSFile opens files in the way that Options without WithFiles does.
 func OpenOSFile(path string, flag int) (File, error) { return openOSFile(path, flag) }
 
-// Kill lets go of the file as the kernel does when a process dies.
+// Kill releases the file as the kernel does when a process dies.
 func (s *Store) Kill() {
 	if s.disk.f != nil {
 		s.disk.f.Close()
 	}
 }
 
-// Check returns an error if what the table says of itself does not agree.
+// Check returns an error if the table is inconsistent.
 func (c *Collection) Check() string { return c.t.check() }
 
 func (t *table) check() string {
@@ -51,7 +51,7 @@ func (t *table) check() string {
 	return ""
 }
 
-// Dirty returns how many keys wait to be written, each remembered.
+// Dirty returns the number of recorded keys that have not been written.
 func (c *Collection) Dirty() int { return len(c.dirty) }
 
 // WithoutSync makes a store faster, and not safe against a loss of power.

@@ -13,26 +13,27 @@ import (
 )
 
 // A state file is a header, "WEIRSTA\n" and a version u32, and records: length
-// of the payload u32, its CRC32C u32, CRC32C of these two u32, payload. Little
-// endian. A payload begins with what it is:
+// of the payload u32, its CRC32C u32, CRC32C of these two u32, payload.
+// Integers are little endian. A payload begins with its type:
 //
-//	'M'  what the file is about, JSON (meta); the first record
-//	'C'  changes: operations until its end, all of them or none
-//	'S'  nothing; before it stood the state as it was when the file was begun,
-//	     so a file without one was not finished and does not count
+//	'M'  description of the file, JSON (meta); the first record
+//	'C'  changes: operations up to its end, which are applied together
+//	'S'  empty; the records before it contain the state when the file was begun,
+//	     so a file without it is unfinished and is ignored
 //
 // An operation is a collection's number in meta (uvarint), then 'c' for clear,
-// 'd' key for a key that is gone, or 'p' key, kind of value, bits, data,
-// written, seq. Strings have their length before them, numbers are varints.
+// 'd' key for a deleted key, or 'p' key, kind of value, bits, data, written,
+// seq. Strings are preceded by their length. Numbers are varints.
 const (
 	fileMagic   = "WEIRSTA\n"
 	fileVersion = 1
 	headerSize  = 12
 	recordHead  = 12
-	// maxRecord bounds what a damaged length can make a reader take: more than a
-	// good record and the largest value, which may follow it.
+	// maxRecord limits the memory that a damaged length can make a reader
+	// allocate. It is larger than a good record plus the largest value, which may
+	// follow it.
 	maxRecord = 64 << 20
-	// goodRecord is about how long records of many changes are made.
+	// goodRecord is the approximate length at which a record of many changes ends.
 	goodRecord = 1 << 20
 
 	recMeta    = 'M'
@@ -46,7 +47,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// meta is what a file says of itself.
+// meta is the description in a file.
 type meta struct {
 	Node    string    `json:"node"`
 	Version int64     `json:"version"` // of the script's definition
@@ -58,8 +59,8 @@ func appendHeader(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(append(dst, fileMagic...), fileVersion)
 }
 
-// beginRecord appends the head of a record of a kind; endRecord, which must
-// follow, fills it in.
+// beginRecord appends the header of a record. endRecord must follow; it
+// completes the header.
 func beginRecord(dst []byte, kind byte) (_ []byte, at int) {
 	at = len(dst)
 	dst = append(dst, make([]byte, recordHead)...)
@@ -87,24 +88,24 @@ func appendPut(dst []byte, number int, e *entry) []byte {
 	return binary.AppendUvarint(dst, e.seq)
 }
 
-// image is what a file holds.
+// image is the content of a file.
 type image struct {
 	meta
-	entries []map[string]Entry // by number of the declaration
-	end     int64              // of the last sound record
-	torn    bool               // after end is a record that was not finished
-	// damaged says what is wrong with what is after end, nil for nothing. What
-	// is before it counts.
+	entries []map[string]Entry // by index of the declaration
+	end     int64              // of the last valid record
+	torn    bool               // an unfinished record follows end
+	// damaged describes the damage after end, or is nil. The records before end
+	// are valid.
 	damaged error
-	started bool // the state that the file was begun with is all there
+	started bool // the initial state of the file is complete
 }
 
-// notOursError is that of files that cannot be read at all.
+// notOursError is the error for files that are not state files.
 type notOursError struct{ msg string }
 
 func (e *notOursError) Error() string { return e.msg }
 
-// readImage reads a state file. An error is r's, or a *notOursError.
+// readImage reads a state file. The error is r's, or a *notOursError.
 func readImage(r io.Reader, size int64) (*image, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	head := make([]byte, headerSize)
@@ -134,8 +135,8 @@ func readImage(r io.Reader, size int64) (*image, error) {
 	return im, nil
 }
 
-// record reads one record of at most left bytes; ok is false when there is no
-// sound one.
+// record reads one record of at most left bytes. ok is false if there is no
+// valid record.
 func (im *image) record(r io.Reader, left int64) (size int64, ok bool, err error) {
 	var head [recordHead]byte
 	if left < recordHead {
@@ -148,7 +149,7 @@ func (im *image) record(r io.Reader, left int64) (size int64, ok bool, err error
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	size = recordHead + n
 	switch {
-	case head == [recordHead]byte{}: // a file that became longer before its content came to the disk
+	case head == [recordHead]byte{}: // a file whose length was written before its content
 		im.torn = true
 		return 0, false, nil
 	case crc32.Checksum(head[:8], castagnoli) != binary.LittleEndian.Uint32(head[8:]), n == 0, n > maxRecord:
@@ -163,7 +164,7 @@ func (im *image) record(r io.Reader, left int64) (size int64, ok bool, err error
 		return 0, false, err
 	}
 	if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
-		if size == left { // the last one: a machine that lost power wrote a part of it
+		if size == left { // the last one: the machine lost power while writing it
 			im.torn = true
 			return 0, false, nil
 		}
@@ -236,7 +237,7 @@ func (im *image) change(d *decoder) {
 	}
 }
 
-// collections returns the collections as they were.
+// collections returns the stored collections.
 func (im *image) collections() []*Collection {
 	cols := make([]*Collection, len(im.Decls))
 	for i, d := range im.Decls {
@@ -248,26 +249,27 @@ func (im *image) collections() []*Collection {
 		slices.SortFunc(entries, func(a, b Entry) int { return int(int64(a.seq - b.seq)) })
 		c.fill(entries)
 		if c.dirty != nil {
-			c.allDirty = false // it is what the disk has
+			c.allDirty = false // it equals the content of the disk
 		}
 		cols[i] = c
 	}
 	return cols
 }
 
-// fill inserts entries that are in order of their writes and not there yet.
+// fill inserts entries, which are ordered by write and do not exist yet.
 func (c *Collection) fill(entries []Entry) {
 	for i := range entries {
 		e := &entries[i]
 		c.t.insert(e.Key, e.Value, e.Written)
-		if e.seq > 0 { // kept, as it is a queue's key
+		if e.seq > 0 { // kept, because it is the key in a queue
 			c.t.entryAt(c.t.ends[byWrite].prev).seq = e.seq
 			c.t.seq = max(c.t.seq, e.seq)
 		}
 	}
 }
 
-// decoder reads what the append functions wrote. After an error all is zero.
+// decoder reads the output of the append functions. After an error, it returns
+// zero values.
 type decoder struct {
 	b   []byte
 	err error

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// file is what a state file is written with; tests put faults into it.
+// file contains the methods for writing a state file; tests inject faults.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -27,11 +27,12 @@ type file interface {
 
 func openOSFile(path string, flag int) (file, error) { return os.OpenFile(path, flag, 0o600) }
 
-// fileExt is of state files; their name is their number.
+// fileExt is the extension of state files. Their name is their number.
 const fileExt = ".state"
 
-// dirName is a directory name for a node: its ID as far as every file system
-// takes it, and a hash, as IDs may differ in what some do not tell apart.
+// dirName returns a directory name for a node: its ID, as far as it is valid in
+// every file system, and a hash, because some file systems do not distinguish
+// all IDs.
 func dirName(node string) string {
 	short := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
@@ -46,10 +47,10 @@ func dirName(node string) string {
 	return strings.Trim(short, ".") + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Dir returns where a node's state is, below the storage path.
+// Dir returns the directory of a node's state below the storage path.
 func Dir(storage, node string) string { return filepath.Join(storage, "state", dirName(node)) }
 
-// numbers returns the numbers of the state files in dir, the highest first.
+// numbers returns the numbers of the state files in dir, highest first.
 func numbers(dir string) ([]uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,12 +75,12 @@ func filePath(dir string, number uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%08d%s", number, fileExt))
 }
 
-// found is what a directory of state files holds.
+// found is the content of a directory of state files.
 type found struct {
-	im     *image // nil: nothing that counts
+	im     *image // nil if there is no valid state
 	number uint64 // of its file
-	top    uint64 // the highest number there is
-	// bad are files that were damaged or cannot be read, and why.
+	top    uint64 // the highest number
+	// bad are files that are damaged or cannot be read, with the reasons.
 	bad []badFile
 }
 
@@ -88,8 +89,8 @@ type badFile struct {
 	err  error
 }
 
-// readDir reads the state in dir: the file with the highest number that was
-// finished. An error is of reading, and may be over the next time.
+// readDir reads the state in dir: the finished file with the highest number. An
+// error is a read error and may be temporary.
 func readDir(dir string) (found, error) {
 	ns, err := numbers(dir)
 	if err != nil || len(ns) == 0 {
@@ -130,9 +131,9 @@ func readFile(path string) (*image, error) {
 	return readImage(f, fi.Size())
 }
 
-// Nodes returns the nodes that have persistent state in a storage directory,
-// sorted. An error names directories that cannot be read; the nodes of the others
-// are returned with it.
+// Nodes returns the nodes with persistent state in a storage directory, sorted.
+// The error names directories that cannot be read; the nodes of the other
+// directories are returned as well.
 func Nodes(storage string) (nodes []string, err error) {
 	root := filepath.Join(storage, "state")
 	dirs, err := os.ReadDir(root)
@@ -160,9 +161,9 @@ func Nodes(storage string) (nodes []string, err error) {
 	return nodes, errors.Join(errs...)
 }
 
-// Read returns the persistent state of a node as it is in a storage directory,
-// of which there may be none. Nothing is changed, so weir may be running; what
-// it does meanwhile may be seen in part.
+// Read returns the persistent state of a node in a storage directory, if there
+// is any. It changes nothing, so weir may be running; the result may contain a
+// part of concurrent changes.
 func Read(storage, node string) ([]*Collection, error) {
 	f, err := readDir(Dir(storage, node))
 	if err != nil {

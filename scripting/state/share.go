@@ -5,18 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// The room for entries in bytes, as EntrySize counts, unless a block says
-// otherwise.
+// Default limits of the size of entries in bytes, as counted by EntrySize.
 const (
 	DefaultNodeBytes  = 256 << 20 // of a node
-	DefaultTotalBytes = 1 << 30   // of the nodes whose block says nothing
+	DefaultTotalBytes = 1 << 30   // of all nodes whose block sets no limit
 )
 
-// Share is the room that the collections of a node have together, or all nodes.
+// Share is the common limit for the collections of a node, or for all nodes.
 // The zero value has no limit. It is safe for concurrent use.
 type Share struct {
 	used, limit atomic.Int64
-	Total       *Share // of which it is a part; nil: of none
+	Total       *Share // the Share that contains this one; may be nil
 }
 
 func (s *Share) add(n int64) {
@@ -26,15 +25,15 @@ func (s *Share) add(n int64) {
 	}
 }
 
-// Limit sets how many bytes there may be, 0 for the default: then the limit of
-// Total holds as well.
+// Limit sets the maximum number of bytes. 0 means the default; the limit of
+// Total then also applies.
 func (s *Share) Limit(bytes int64) { s.limit.Store(bytes) }
 
-// Used returns how many bytes there are.
+// Used returns the number of used bytes.
 func (s *Share) Used() int64 { return s.used.Load() }
 
-// full returns why n more bytes of the collection of a name have no room, nil if
-// they have.
+// full returns an error if there is no room for n more bytes of the collection
+// called name, and nil if there is.
 func (s *Share) full(name string, n int64) error {
 	limit := s.limit.Load()
 	switch {

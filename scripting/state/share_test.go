@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// What is kept must not keep the text alive of which it is a part.
+// A stored value must not keep alive a larger text that contains it.
 func TestKeepsCopies(t *testing.T) {
 	body := strings.Repeat("0123456789", 1000)
 	within := func(s string) bool {
@@ -47,14 +47,14 @@ func TestKeepsCopies(t *testing.T) {
 	}
 }
 
-// plan returns the collections of a node.
+// plan declares and returns the collections of a node.
 func plan(s *state.Store, decls ...state.Decl) []*state.Collection {
 	p := s.Plan(decls, 1, false, 0)
 	p.Commit(0)
 	return p.Collections
 }
 
-// The collections of a node have room for so much together, whatever they declare.
+// The collections of a node share a limit, whatever they declare.
 func TestShare(t *testing.T) {
 	s := state.New(state.Options{Logger: quiet})
 	s.Limit(10_000)
@@ -81,7 +81,8 @@ func TestShare(t *testing.T) {
 	if b := cs[1].Stats(); b.Bytes > 10_000 || b.Evicted != 91 {
 		t.Errorf("got %+v", b)
 	}
-	// What is no longer declared counts no longer, and a smaller limit holds at once.
+	// Collections that are no longer declared do not count, and a smaller limit
+	// applies immediately.
 	cs = plan(s, decl("a", state.Map, maxBytes(1<<40)))
 	if err := cs[0].Set("k", str(strings.Repeat("x", 8_000)), 0); err != nil {
 		t.Error(err)
@@ -92,7 +93,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Nodes without a limit of their own share one.
+// Nodes without their own limit share one.
 func TestTotal(t *testing.T) {
 	var total state.Share
 	node := func(limit int64) (*state.Store, *state.Collection) {

@@ -54,8 +54,8 @@ func BenchmarkLRUSetEvicting(b *testing.B) {
 	}
 }
 
-// BenchmarkFlush is what a batch pays whose script changed so many keys of
-// 10,000.
+// BenchmarkFlush measures the cost of a batch whose script changed the given
+// number of 10,000 keys.
 func BenchmarkFlush(b *testing.B) {
 	f := func(changes int) {
 		b.Run(fmt.Sprint(changes), func(b *testing.B) {

@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// Options are what a Store is made with.
+// Options are the options of New.
 type Options struct {
 	Node   string // its ID
-	Dir    string // of the persistent state, as Dir says; "" keeps none on disk
+	Dir    string // of the persistent state, as returned by Dir; "" stores nothing on disk
 	Logger *slog.Logger
-	// Trouble is told when writing begins to fail, and with nil when it works
-	// again. Until then the state goes on in memory.
+	// Trouble is called when writing begins to fail, and with nil when it works
+	// again. Until then, the state is kept in memory.
 	Trouble func(error)
-	// Total is the room of all nodes; nil: there is none.
+	// Total is the Share of all nodes; it may be nil.
 	Total *Share
 
 	open    func(path string, flag int) (file, error)
 	syncDir func(path string) error
 }
 
-// Store is the state of one node. It is safe for concurrent use, but Load,
-// Plan and Commit, which one goroutine at a time calls.
+// Store is the state of one node. It is safe for concurrent use, except Load,
+// Plan and Commit, which only one goroutine at a time may call.
 type Store struct {
 	o       Options
 	share   Share
@@ -33,15 +33,15 @@ type Store struct {
 	mu      sync.Mutex
 	cols    []*Collection
 	version int64
-	any     bool // cols are an instance's, or were on disk
+	any     bool // cols belong to an instance, or were read from disk
 
-	// writeMu is held while the disk is written to, and taken before mu.
+	// writeMu is held while the disk is written. It is locked before mu.
 	writeMu sync.Mutex
 	disk    disk
 	syncMu  sync.Mutex // held while disk.f is synced without writeMu
 }
 
-// New returns a store with nothing in it.
+// New returns an empty store.
 func New(o Options) *Store {
 	if o.open == nil {
 		o.open = openOSFile
@@ -52,9 +52,9 @@ func New(o Options) *Store {
 	return &Store{o: o, share: Share{Total: o.Total}}
 }
 
-// Load reads what is on disk, if there is any. It changes nothing there. An
-// error is of reading: what is damaged is said in the log, and set aside when
-// the store is next written.
+// Load reads the state on disk, if there is any, and changes nothing there. The
+// error is a read error. Damage is logged, and damaged files are set aside at
+// the next write of the store.
 func (s *Store) Load() error {
 	if s.o.Dir == "" {
 		return nil
@@ -86,13 +86,12 @@ func (s *Store) Load() error {
 	return nil
 }
 
-// Plan is what an instance's declarations become.
+// Plan is the result of an instance's declarations.
 type Plan struct {
-	// Collections are those of the declarations, in their order.
+	// Collections are the collections of the declarations, in their order.
 	Collections []*Collection
-	// Changed reports whether there was state that was declared in another
-	// way, which more than limits tell: Old and OldVersion are of it. Then the
-	// Collections are copies.
+	// Changed reports whether there was state whose declaration differs in more
+	// than limits. Old and OldVersion describe it, and the Collections are copies.
 	Changed    bool
 	Old        []*Collection
 	OldVersion int64
@@ -103,10 +102,10 @@ type Plan struct {
 	fresh   []bool
 }
 
-// Plan says what becomes of the state under new declarations. What is declared
-// as it was, or with other limits, stays the same collection, unless isolate is
-// set and something else changed: then all are copies, so that who fills them
-// anew does not do it under the eyes of the instance before.
+// Plan determines what happens to the state under new declarations. A
+// collection with an unchanged declaration, or with other limits, is kept. But
+// if isolate is set and any other declaration changed, all collections are
+// copies, so that filling them does not affect the previous instance.
 func (s *Store) Plan(decls []Decl, version int64, isolate bool, now int64) *Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,15 +144,15 @@ func (s *Store) named(name string) *Collection {
 	return nil
 }
 
-// copyEntries copies the entries of another collection, as many as fit, the newest.
+// copyEntries copies the newest entries of another collection, as many as fit.
 func (c *Collection) copyEntries(from *Collection, now int64) {
 	entries := from.Entries(from.Decl().Max, now)
 	c.fill(entries)
 	c.shrink(now)
 }
 
-// shrink drops what the limits do not hold, the oldest writes first, and
-// returns how many.
+// shrink drops entries beyond the limits, oldest writes first, and returns
+// their number.
 func (c *Collection) shrink(now int64) (dropped int) {
 	c.expire(len(c.t.index), now)
 	for len(c.t.index) > c.decl.Max || c.t.bytes > c.decl.MaxBytes {
@@ -163,8 +162,8 @@ func (c *Collection) shrink(now int64) (dropped int) {
 	return dropped
 }
 
-// Commit makes the plan's collections the store's. It does not fail: what the
-// disk does not take now it gets later.
+// Commit sets the store's collections to those of the plan. It does not fail:
+// if the disk fails, they are written later.
 func (p *Plan) Commit(now int64) {
 	s := p.s
 	s.writeMu.Lock()
@@ -206,26 +205,26 @@ func (p *Plan) Commit(now int64) {
 	s.disk.changed = true
 }
 
-// Limit sets how many bytes the entries of all collections may have together; 0 is
-// the default, with that of all nodes.
+// Limit sets the maximum size of the entries in all collections, in bytes. 0 is
+// the default; the limit of all nodes then also applies.
 func (s *Store) Limit(bytes int64) { s.share.Limit(bytes) }
 
-// Release says that the node has ended: its entries count no longer.
+// Release removes the entries of a node that has ended from the shared limit.
 func (s *Store) Release() {
 	for _, c := range s.All() {
 		c.join(nil)
 	}
 }
 
-// join counts the entries as part of a share; nil: of none.
+// join counts the entries as part of a share, which may be nil.
 func (c *Collection) join(s *Share) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t.join(s)
 }
 
-// fit drops what the share has no room for, the oldest writes first, and returns
-// how many.
+// fit drops entries that exceed the share, oldest writes first, and returns
+// their number.
 func (c *Collection) fit() (dropped int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,14 +242,14 @@ func (s *Store) All() []*Collection {
 	return s.cols
 }
 
-// Find returns the collection of a name, nil for none.
+// Find returns the collection called name, or nil.
 func (s *Store) Find(name string) *Collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.named(name)
 }
 
-// Persistent reports whether there is state that belongs on disk.
+// Persistent reports whether there is state that is stored on disk.
 func (s *Store) Persistent() bool {
 	if s.o.Dir == "" {
 		return false
@@ -263,5 +262,5 @@ func (s *Store) Persistent() bool {
 	return false
 }
 
-// Written returns how many bytes were written to disk.
+// Written returns the number of bytes written to disk.
 func (s *Store) Written() uint64 { return s.written.Load() }

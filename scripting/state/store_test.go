@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// open returns the store of a directory, loaded, with declarations committed.
+// open loads the store in a directory and commits declarations.
 func open(t *testing.T, o state.Options, version int64, decls ...state.Decl) (*state.Store, *state.Plan) {
 	t.Helper()
 	o.Node = "test.node.default"
@@ -34,7 +34,7 @@ func open(t *testing.T, o state.Options, version int64, decls ...state.Decl) (*s
 	return s, p
 }
 
-// content is what a store has, as text.
+// content returns the content of a store as text.
 func content(s *state.Store) string {
 	var b strings.Builder
 	for _, c := range s.All() {
@@ -74,8 +74,8 @@ func fillAll(s *state.Store, round int) {
 	}
 }
 
-// TestPersistent holds that what was flushed is there after a kill, and what
-// was not is not.
+// TestPersistent: after a kill, flushed changes are there, and unflushed ones
+// are not.
 func TestPersistent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "n")
 	s, _ := open(t, state.Options{Dir: dir}, 1, everyKind...)
@@ -94,7 +94,7 @@ func TestPersistent(t *testing.T) {
 	if diff := cmp.Diff(want, content(s)); diff != "" {
 		t.Errorf("state after a kill (-want +got):\n%s", diff)
 	}
-	// It goes on in the same file, and a queue in its order.
+	// The same file is continued, and a queue keeps its order.
 	fillAll(s, 6)
 	s.Flush()
 	want = strings.Replace(content(s), "memory: a=1", "memory:", 1)
@@ -122,8 +122,8 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestBrokenOff cuts a file at every byte: what comes back is what some flush
-// left, and never less than what the cut has whole.
+// TestBrokenOff cuts a file at every byte: the result is the state after some
+// flush, and contains at least all complete records.
 func TestBrokenOff(t *testing.T) {
 	dir := t.TempDir()
 	s, p := open(t, state.Options{Dir: dir}, 1, decl("n", state.Counter, persistent))
@@ -180,8 +180,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestDamaged holds that a damaged file is named and kept, and what stands
-// before the damage counts.
+// TestDamaged: a damaged file is reported and kept, and the records before the
+// damage are used.
 func TestDamaged(t *testing.T) {
 	f := func(name string, want string, damage func([]byte) []byte) {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestDamaged(t *testing.T) {
 			s.Close()
 		})
 	}
-	// The last two records are 12+1+4+… bytes; the damage is in the one before
+	// The last two records are 12+1+4+… bytes; the damage is in the record before
 	// the last.
 	record := func(b []byte) int { return bytes.LastIndex(b[:len(b)-20], []byte("C\x00p")) }
 	f("a byte", "n: a=1\n", func(b []byte) []byte { b[record(b)+3]++; return b })
@@ -271,8 +271,8 @@ func (f *faultyFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// TestFullDisk holds that state goes on in memory while the disk is full, says
-// so, and is all on disk once it is not.
+// TestFullDisk: while the disk is full, the state is kept in memory and the
+// error is reported. Afterwards, everything is written to disk.
 func TestFullDisk(t *testing.T) {
 	f := func(name string, full int) {
 		t.Run(name, func(t *testing.T) {
@@ -313,8 +313,8 @@ func TestFullDisk(t *testing.T) {
 	f("later", 2)
 }
 
-// TestFullDiskIsBounded holds that keys that come and go while the disk is
-// away are not remembered one by one.
+// TestFullDiskIsBounded: keys that are added and removed while the disk is
+// unavailable are not recorded individually.
 func TestFullDiskIsBounded(t *testing.T) {
 	d := &disk{}
 	s, p := open(t, state.Options{Dir: t.TempDir()}.WithFiles(d.open), 1, decl("s", state.Set, persistent))
@@ -337,8 +337,8 @@ func TestFullDiskIsBounded(t *testing.T) {
 	s.Close()
 }
 
-// TestGrows holds that a file is written anew when it has become long, and
-// that nothing is lost.
+// TestGrows: a file is rewritten when it has become too long, and nothing is
+// lost.
 func TestGrows(t *testing.T) {
 	dir := t.TempDir()
 	s, p := open(t, state.Options{Dir: dir}, 1, decl("n", state.Counter, persistent))
@@ -351,7 +351,7 @@ func TestGrows(t *testing.T) {
 			s.Maintain()
 		}
 	}
-	// As well where every process writes a little and dies.
+	// The same if every process writes a little and dies.
 	for range 60 {
 		for k := range 1000 {
 			p.Collections[0].Add(fmt.Sprint("key", k), 1, 0)
@@ -392,7 +392,7 @@ func TestPlan(t *testing.T) {
 		b.Set(fmt.Sprint(i), num(float64(i)), 0)
 	}
 
-	// The same, and other limits: the same collections.
+	// The same declarations, or other limits, keep the same collections.
 	p = plan(1, true, decl("a", state.Counter, limit(3)), decl("b", state.Map))
 	if p.Changed || p.Collections[0] != a || p.Collections[1] != b {
 		t.Error("limits are a change")
@@ -405,8 +405,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("got %q, want the newest three\n%s", got, &log)
 	}
 
-	// Another kind that can hold what was there, another that cannot, and one
-	// that is gone.
+	// A compatible other kind, an incompatible kind, and a removed collection.
 	p = plan(1, false, decl("b", state.LRU), decl("a", state.Set))
 	if !p.Changed || p.OldVersion != 1 || len(p.Old) != 2 {
 		t.Errorf("got %+v, want a change", p)
@@ -429,7 +428,7 @@ func TestPlan(t *testing.T) {
 		t.Error("what is no longer declared is there")
 	}
 
-	// Isolated: copies, so that what is done to them touches nothing.
+	// Isolated: changes to the copies do not affect the originals.
 	p = plan(2, true, decl("b", state.LRU))
 	if !p.Changed || p.Collections[0] == s.Find("b") || p.Collections[0].Len(0) != 5 {
 		t.Error("another version shares its state")
@@ -440,8 +439,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestChangedOnDisk holds that declarations that changed while nothing ran are
-// told from those in the file, and that what is no longer persistent leaves no
+// TestChangedOnDisk: declarations that changed while nothing ran are compared
+// with those in the file. Collections that are no longer persistent leave no
 // file behind.
 func TestChangedOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "n")
@@ -464,7 +463,7 @@ func TestChangedOnDisk(t *testing.T) {
 	if got := files(t, dir); len(got) != 0 {
 		t.Errorf("%q are left of state that is not persistent", got)
 	}
-	// And back: it is written again.
+	// If it is declared persistent again, it is written again.
 	s.Plan([]state.Decl{decl("a", state.Map, persistent)}, 4, false, 0).Commit(0)
 	s.Close()
 	s, _ = open(t, state.Options{Dir: dir}, 4, decl("a", state.Map, persistent))
@@ -474,7 +473,7 @@ func TestChangedOnDisk(t *testing.T) {
 	s.Close()
 }
 
-// TestFlushTogether has many flush while others write.
+// TestFlushTogether flushes from several goroutines while others write.
 func TestFlushTogether(t *testing.T) {
 	dir := t.TempDir()
 	s, p := open(t, state.Options{Dir: dir}, 1, decl("n", state.Counter, persistent))

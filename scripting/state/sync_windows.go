@@ -1,4 +1,4 @@
 package state
 
-// syncDir does nothing: the system keeps names itself.
+// syncDir does nothing: the file system journals names itself.
 func syncDir(string) error { return nil }

@@ -1,7 +1,7 @@
 package state
 
-// entry is one key and its value, in two lists: of the last write, and of the
-// last use (lru only).
+// entry is a key with its value. It is in two lists, ordered by the last write
+// and by the last use (lru only).
 type entry struct {
 	key     string
 	val     Value
@@ -24,18 +24,18 @@ const (
 	nowhere   = int32(-1)
 )
 
-// table holds entries by key and in order. Entries stand in chunks, which are
-// never moved: a slice that doubles would copy millions of them while a batch
+// table contains entries by key and in order. Entries are in chunks that are
+// never moved: growing a slice would copy millions of entries while a batch
 // waits.
 type table struct {
 	index  map[string]int32
 	chunks [][]entry
-	used   int32 // places in chunks that were ever taken
-	free   int32 // the first free place, chained by link[byWrite].next
+	used   int32 // number of positions in chunks that were ever used
+	free   int32 // the first free position, chained by link[byWrite].next
 	ends   [2]link
 	lists  int
 	bytes  int64
-	share  *Share // that bytes are of; nil: of none
+	share  *Share // that counts bytes; may be nil
 	seq    uint64
 }
 
@@ -54,15 +54,15 @@ func (t *table) reset() {
 	}
 }
 
-// grow counts n bytes more, or fewer.
+// grow adds n bytes, which may be negative.
 func (t *table) grow(n int64) {
 	if t.bytes += n; t.share != nil {
 		t.share.add(n)
 	}
 }
 
-// join counts the bytes as those of a share instead of the one before; nil: of
-// none.
+// join counts the bytes in a share, which may be nil, instead of the previous
+// one.
 func (t *table) join(s *Share) {
 	n := t.bytes
 	t.grow(-n)
@@ -107,7 +107,7 @@ func (t *table) toBack(list int, i int32) {
 	t.pushBack(list, i)
 }
 
-// insert adds a key that is not there.
+// insert adds a key that does not exist.
 func (t *table) insert(key string, v Value, now int64) {
 	i := t.free
 	if i != nowhere {
@@ -131,7 +131,7 @@ func (t *table) insert(key string, v Value, now int64) {
 	t.grow(EntrySize(key, v))
 }
 
-// write gives an entry another value.
+// write sets the value of an entry.
 func (t *table) write(i int32, v Value, now int64) {
 	e := t.entryAt(i)
 	t.grow(int64(len(v.Data) - len(e.val.Data)))
@@ -152,6 +152,6 @@ func (t *table) remove(i int32) {
 	*e = entry{link: [2]link{{next: t.free}}}
 	t.free = i
 	if len(t.index) == 0 && len(t.chunks) > 1 {
-		t.reset() // neither chunks nor a map give memory back otherwise
+		t.reset() // otherwise, neither chunks nor a map release memory
 	}
 }

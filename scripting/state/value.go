@@ -2,7 +2,7 @@ package state
 
 import "math"
 
-// ValueKind is what a Value is.
+// ValueKind is the type of a Value.
 type ValueKind uint8
 
 // The kinds of values. Their numbers are on disk.
@@ -13,10 +13,10 @@ const (
 	Int
 	Float
 	String
-	Composite // a list or a map, in the form that who made it gave it
+	Composite // a list or a map, encoded by the caller
 )
 
-// Value is an immutable value. Two are the same value if they are ==.
+// Value is an immutable value. Values can be compared with ==.
 type Value struct {
 	Kind ValueKind
 	Bits uint64 // of a bool, an int, a float
@@ -41,8 +41,8 @@ func FloatValue(f float64) Value { return Value{Kind: Float, Bits: math.Float64b
 // StringValue returns a Value of s.
 func StringValue(s string) Value { return Value{Kind: String, Data: s} }
 
-// Float returns the number that a Float is, and that an Int is about; 0 of
-// others.
+// Float returns the value of a Float, or the nearest float of an Int. It
+// returns 0 for other kinds.
 func (v Value) Float() float64 {
 	switch v.Kind {
 	case Float:
@@ -53,9 +53,9 @@ func (v Value) Float() float64 {
 	return 0
 }
 
-// entryOverhead is about what an entry takes beside its key and value: its
-// place in a chunk, and in the index.
+// entryOverhead is the approximate size of an entry in addition to its key and
+// value: its position in a chunk, and in the index.
 const entryOverhead = 128
 
-// EntrySize is what an entry counts against MaxBytes.
+// EntrySize returns the size of an entry that counts against MaxBytes.
 func EntrySize(key string, v Value) int64 { return entryOverhead + int64(len(key)+len(v.Data)) }
