@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Installs what the checks need beyond Go and make: a C compiler for the race
 # detector, npm to fetch TypeScript's compiler, and systemd's tools, which tests
-# of loki.source.journal write journals with and compare what they read with.
+# of loki.source.journal write journals with and compare what they read with. The
+# cases of testdata/reload save files with git, rsync and vim.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
 command -v npm >/dev/null || packages+=(npm)
 command -v journalctl >/dev/null || packages+=(systemd)
 [ -x /lib/systemd/systemd-journal-remote ] || packages+=(systemd-journal-remote)
+command -v git >/dev/null || packages+=(git)
+command -v rsync >/dev/null || packages+=(rsync)
+command -v vim >/dev/null || packages+=(vim)
 [ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
