@@ -55,6 +55,15 @@ func (m *Window) outputOf(i int) int {
 	return nowhere
 }
 
+// AllWays are all ways, as bits.
+const AllWays = 1<<nowhere - 1
+
+// WayOf returns the way by which row i leaves; ok is false if it is dropped.
+func (m *Window) WayOf(i int) (way int, ok bool) {
+	way = m.outputOf(i)
+	return way, way != nowhere
+}
+
 // leavesBy reports whether row i leaves by any of the ways, given as bits.
 func (m *Window) leavesBy(ways uint64, i int) bool { return ways>>m.outputOf(i)&1 == 1 }
 

@@ -86,6 +86,22 @@ func (s *Store) Load() error {
 	return nil
 }
 
+// Copy returns a store in memory with copies of the collections. Its entries do not
+// count for other nodes.
+func (s *Store) Copy(now int64) *Store {
+	s.mu.Lock()
+	cols, version, declared := s.cols, s.version, s.any
+	s.mu.Unlock()
+	c := New(Options{Node: s.o.Node, Logger: slog.New(slog.DiscardHandler)})
+	c.version, c.any = version, declared
+	for _, from := range cols {
+		col := newCollection(from.Decl())
+		col.copyEntries(from, now)
+		c.cols = append(c.cols, col)
+	}
+	return c
+}
+
 // Plan is the result of an instance's declarations.
 type Plan struct {
 	// Collections are the collections of the declarations, in their order.
