@@ -29,8 +29,12 @@ type Script struct {
 	// cannot process; "" is the kind's default.
 	OnError scripting.OnError `alloy:"on_error,attr,optional"`
 	// OnReload says how a saved change takes over: "swap" at once, "test" when
-	// its tests pass, "" which of them depends on whether it has a test file.
+	// its tests pass, "shadow" when it has also processed recent input and no
+	// guard of Shadow refuses it. "" is "test" if the script has a test file,
+	// otherwise "swap".
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
+	// Shadow sets the guards of OnReload "shadow" and how much input it keeps.
+	Shadow Shadow `alloy:"shadow,block,optional"`
 	// Limits bound what one call may use.
 	Limits Limits `alloy:"limits,block,optional"`
 	// Quarantine bounds what on_error = "quarantine" and "hold" store.
@@ -45,6 +49,7 @@ type Script struct {
 // SetToDefault fills in the defaults.
 func (b *Script) SetToDefault() {
 	*b = Script{Concurrency: "ordered"}
+	b.Shadow.SetToDefault()
 	b.Limits.SetToDefault()
 	b.Quarantine.SetToDefault()
 }
@@ -156,13 +161,14 @@ type OnReload string
 
 // The supported ways to take over.
 const (
-	OnReloadSwap OnReload = "swap"
-	OnReloadTest OnReload = "test"
+	OnReloadSwap   OnReload = "swap"
+	OnReloadTest   OnReload = "test"
+	OnReloadShadow OnReload = "shadow"
 )
 
 // UnmarshalText accepts what is supported.
 func (o *OnReload) UnmarshalText(text []byte) error {
-	return choose((*string)(o), "on_reload", text, []string{"swap", "test"}, []string{"shadow", "manual"})
+	return choose((*string)(o), "on_reload", text, []string{"swap", "test", "shadow"}, []string{"manual"})
 }
 
 func choose(into *string, name string, text []byte, supported, planned []string) error {

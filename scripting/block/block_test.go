@@ -147,8 +147,15 @@ func TestBlocksRefused(t *testing.T) {
 	f(transform(), send+"script {\nlimits { output = \"1KiB\" }\n}", `c.alloy:4:10: cannot use script.limits.output = 1024: it must be between 1MiB and 1TiB`)
 	f(transform(), send+"script {\nlimits { state = \"1B\" }\n}", `c.alloy:4:10: cannot use script.limits.state = 1: it must be between 1KiB and 1TiB`)
 	f(transform(), send+"script {\nlimits { memory = \"2TiB\" }\n}", `c.alloy:4:10: cannot use script.limits.memory = 2199023255552: it must be between 1MiB and 1TiB`)
-	f(transform(), send+"script {\non_reload = \"manual\"\n}", `c.alloy:4:13: script.on_reload: cannot use on_reload = "manual": it is not supported yet, there is "swap" or "test"`)
-	f(transform(), send+"script {\non_reload = \"later\"\n}", `c.alloy:4:13: script.on_reload: cannot use on_reload = "later": it must be "swap" or "test"`)
+	f(transform(), send+"script {\non_reload = \"manual\"\n}", `c.alloy:4:13: script.on_reload: cannot use on_reload = "manual": it is not supported yet, there is "swap" or "test" or "shadow"`)
+	f(transform(), send+"script {\non_reload = \"later\"\n}", `c.alloy:4:13: script.on_reload: cannot use on_reload = "later": it must be "swap" or "test" or "shadow"`)
+	f(transform(), send+"script {\nshadow {\ninput_size = \"1B\"\nmax_time = \"1ms\"\nmax_time_per_record = \"0s\"\nmax_drop_increase = 2\nmax_changed_records = -1\nmax_new_series = -1\n}\n}",
+		"c.alloy:5:1: cannot use script.shadow.input_size = 1: it must be between 64KiB and 1GiB\n"+
+			"c.alloy:6:1: cannot use script.shadow.max_time = \"1ms\": it must be between 100ms and 10m\n"+
+			"c.alloy:7:1: cannot use script.shadow.max_time_per_record = \"0s\": it must be greater than 0s\n"+
+			"c.alloy:8:1: cannot use script.shadow.max_drop_increase = 2: it is a share and must be between 0 and 1\n"+
+			"c.alloy:9:1: cannot use script.shadow.max_changed_records = -1: it is a share and must be between 0 and 1\n"+
+			"c.alloy:10:1: cannot use script.shadow.max_new_series = -1: it must not be negative")
 	f(transform(), send+"script {\nquarantine {\nmax_size = \"1B\"\nmax_age = \"1s\"\n}\n}",
 		"c.alloy:5:1: cannot use this script.quarantine.max_size: it must be 1MiB at least\nc.alloy:6:1: cannot use script.quarantine.max_age = \"1s\": it must be 1m at least")
 	f(source(), send+"routes {\nerrors = []\n}", `c.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] to send to no receiver)`)

@@ -16,6 +16,7 @@ type window[B records] interface {
 	DropAll()
 	Part(ways uint64) B
 	RoutedTo(way int) int
+	WayOf(row int) (way int, ok bool)
 	Done()
 }
 

@@ -183,6 +183,7 @@ func (c *Component) ownAddress() *server.Arguments {
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.beginRun(c)
+	c.mem.recent.enable(c.shadows())
 	if c.block.OnError.Stores() {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}
@@ -256,7 +257,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if b.Len() == 0 {
 		return nil
 	}
-	return c.kind.accept(ctx, payload{outbox.Batch{Metrics: b}})
+	return c.accept(ctx, payload{outbox.Batch{Metrics: b}})
 }
 
 // ConsumeLogs is ConsumeMetrics for log lines.
@@ -264,8 +265,21 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return c.kind.accept(ctx, payload{outbox.Batch{Logs: b}})
+	return c.accept(ctx, payload{outbox.Batch{Logs: b}})
 }
+
+// accept returns nil once b is accepted. The step shadow keeps batches then, so that
+// one that its source sends again is kept once.
+func (c *Component) accept(ctx context.Context, b payload) error {
+	err := c.kind.accept(ctx, b)
+	if err == nil && c.shadows() {
+		c.mem.recent.add(b, int64(c.block.Shadow.InputSize))
+	}
+	return err
+}
+
+// shadows reports whether a new version has to process recent input first.
+func (c *Component) shadows() bool { return c.block.OnReload == block.OnReloadShadow }
 
 // Backlog returns what waits in the journal of a sink, and what is in quarantine.
 func (c *Component) Backlog() (b component.Backlog) {
@@ -291,8 +305,9 @@ func (c *Component) DebugInfo() any {
 		Timers []timerSummary      `json:"timers,omitempty"`
 		State  []host.StateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo           `json:"sink,omitempty"`
-		Error  *scripting.Error    `json:"error,omitempty"` // the last one since all was well
-	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.report.lastError()}
+		Shadow *Difference         `json:"shadow,omitempty"` // of the last new version
+		Error  *scripting.Error    `json:"error,omitempty"`  // the last one since all was well
+	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.mem.shadowed.Load(), c.report.lastError()}
 }
 
 // String names the component for messages.

@@ -28,6 +28,8 @@ type memory struct {
 	turn       chan struct{} // of a source: capacity 1, held by the instance that is at work
 	outbox     *outbox.Queue // nil: no instance was a sink yet
 	sent       *sinkMetrics  // of outbox
+	recent     recent
+	shadowed   atomic.Pointer[Difference] // what the step shadow found last
 
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called

@@ -64,6 +64,9 @@ type signal[B records] interface {
 	// a result has of this one.
 	result(out output[B]) result
 	output(r result) output[B]
+	// same reports whether row i of a and row j of b are the same record, but for
+	// exemplars and start times.
+	same(a B, i int, b B, j int) bool
 	// payload returns b as a batch of either signal.
 	payload(b B) payload
 }

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"math"
+	"slices"
+
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/view"
@@ -54,6 +57,24 @@ func (metricsSignal) result(out output[*batch.Metrics]) result { return result{s
 
 func (metricsSignal) output(r result) output[*batch.Metrics] { return r.samples }
 
+func (metricsSignal) same(a *batch.Metrics, i int, b *batch.Metrics, j int) bool {
+	return a.Series[i].Equal(b.Series[j]) && a.T[i] == b.T[j] && math.Float64bits(a.V[i]) == math.Float64bits(b.V[j]) &&
+		sameHistogram(histogramOf(a, i), histogramOf(b, j))
+}
+
+// histogramOf returns the native histogram of a row; the zero value for none.
+func histogramOf(b *batch.Metrics, row int) (h batch.Histogram) {
+	if i, ok := slices.BinarySearchFunc(b.Histograms, row, func(h batch.Histogram, row int) int { return h.Row - row }); ok {
+		h = b.Histograms[i]
+	}
+	return h
+}
+
+func sameHistogram(a, b batch.Histogram) bool {
+	return (a.Int == b.Int || a.Int != nil && b.Int != nil && a.Int.Equals(b.Int)) &&
+		(a.Float == b.Float || a.Float != nil && b.Float != nil && a.Float.Equals(b.Float))
+}
+
 func (metricsSignal) payload(b *batch.Metrics) payload { return payload{outbox.Batch{Metrics: b}} }
 
 // logsSignal is the signal of log lines.
@@ -95,6 +116,10 @@ func (logsSignal) runBatch(w *worker) error { return w.vm.Logs(&w.lines) }
 func (logsSignal) result(out output[*batch.Logs]) result { return result{lines: out} }
 
 func (logsSignal) output(r result) output[*batch.Logs] { return r.lines }
+
+func (logsSignal) same(a *batch.Logs, i int, b *batch.Logs, j int) bool {
+	return a.Stream[i].Equal(b.Stream[j]) && a.T[i] == b.T[j] && a.Line[i] == b.Line[j] && slices.Equal(a.MetaOf(i), b.MetaOf(j))
+}
 
 func (logsSignal) payload(b *batch.Logs) payload { return payload{outbox.Batch{Logs: b}} }
 

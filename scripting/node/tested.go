@@ -29,3 +29,6 @@ func (c *Component) Poll(ctx context.Context) error {
 
 // Definition is what the script says it is, for tests.
 func (c *Component) Definition() *scripting.Definition { return c.script.Definition }
+
+// Version returns the version of the script.
+func (c *Component) Version() string { return c.script.Version }

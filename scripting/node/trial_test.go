@@ -153,8 +153,8 @@ func TestTrialOfWhat(t *testing.T) {
 	f := newTrials(t)
 	f.verdict = errTrial
 	f.save("a/b.lua", registrytest.Script)
-	if r, _ := f.cat.Lookup("a.b"); r.Trial != nil {
-		t.Error("a script without tests has a trial")
+	if got := f.trial(`script { on_reload = "test" }`); got != nil {
+		t.Errorf("got %+v for a script without tests", got)
 	}
 	f.save("a/b.lua", "-- Does nothing.\n--\n-- Example Input:\n--   a 1\n-- Example Output:\n--   a 1\n"+registrytest.Script)
 	if got := f.trial(""); got != nil {

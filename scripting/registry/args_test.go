@@ -72,7 +72,7 @@ func TestDecodeErrors(t *testing.T) {
 	check("script {\nquarantine { max_size = \"1KiB\" }\n}", `cannot use this script.quarantine.max_size: it must be 1MiB at least`)
 	check("script {\nquarantine { max_age = \"1s\" }\n}", `cannot use script.quarantine.max_age`)
 	check(`script { on_error = "explode" }`, `cannot use on_error = "explode": it must be "pass" or "drop" or "quarantine" or "hold"`)
-	check(`script { on_reload = "shadow" }`, `cannot use on_reload = "shadow": it is not supported yet, there is "swap" or "test"`)
+	check(`script { on_reload = "manual" }`, `cannot use on_reload = "manual": it is not supported yet, there is "swap" or "test" or "shadow"`)
 	check("script {\nlimits { memory = \"1KiB\" }\n}", `cannot use script.limits.memory = 1024: it must be between 1MiB and 1TiB`)
 	check("script {\nlimits { wait = \"1h\" }\n}", `cannot use script.limits.wait = "1h0m0s": it must be between 1ms and 10m`)
 	check("script {\nlimits { time = \"0s\" }\n}", `cannot use script.limits.time = "0s": it must be between 1ms and 1m`)

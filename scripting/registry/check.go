@@ -48,6 +48,10 @@ func (s *entry) checkGrants(b block.Script) (es []*component.ArgumentError) {
 // checkKind returns what is wrong with a block beyond what its arguments say of
 // themselves, because of the component's kind.
 func (s *entry) checkKind(a block.Arguments, settled func(string) bool) (es []*component.ArgumentError) {
+	if settled("script") && a.Script.OnReload == block.OnReloadShadow && s.Definition.Kind != scripting.Transform {
+		es = append(es, &component.ArgumentError{Path: "script.on_reload", Err: fmt.Errorf(
+			`cannot use on_reload = "shadow": %s is a %s, and only the results of a transform can be compared without external systems; use "test"`, s.Name, s.Definition.Kind)})
+	}
 	switch s.Definition.Kind {
 	case scripting.Transform:
 		return nil

@@ -21,7 +21,27 @@ type entry struct {
 
 // testsFirst reports whether a version takes over only if its tests pass.
 func (s *entry) testsFirst(b block.Script) bool {
-	return s.trial != nil && (b.OnReload == block.OnReloadTest || b.OnReload == "" && s.tested)
+	return s.trial != nil && (b.OnReload == block.OnReloadTest || b.OnReload == block.OnReloadShadow || b.OnReload == "" && s.tested)
+}
+
+// try is the registration's Trial.
+func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection {
+	b := block.ArgumentsOf(s.Definition, t.Args).Script
+	if s.testsFirst(b) {
+		t.Begin(component.StepTest)
+		if r := s.trial.run(ctx); r != nil {
+			return r
+		}
+	}
+	running, ok := t.Running.(*node.Component)
+	if !ok || b.OnReload != block.OnReloadShadow || running.Version() == s.Version {
+		return nil
+	}
+	t.Begin(component.StepShadow)
+	if _, err := running.Shadow(ctx, &s.Script, t.Args); err != nil {
+		return &component.Rejection{Step: component.StepShadow, Err: err}
+	}
+	return nil
 }
 
 // register makes the registration of a script. replaced says that one of the
@@ -44,18 +64,10 @@ func register(s *entry, h scripting.Header, replaced bool) component.Registratio
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return node.New(&s.Script, o, args, previous)
 		},
-		Doc: s.doc(h, replaced),
+		Trial: s.try,
+		Doc:   s.doc(h, replaced),
 	}
 	reg.Origin = s.origin()
-	if s.trial != nil {
-		reg.Trial = func(ctx context.Context, t component.Trial) *component.Rejection {
-			if !s.testsFirst(block.ArgumentsOf(s.Definition, t.Args).Script) {
-				return nil
-			}
-			t.Begin(component.StepTest)
-			return s.trial.run(ctx)
-		}
-	}
 	if len(s.Definition.HTTP) > 0 {
 		reg.NeedsServices, reg.Overlaps = []string{"http"}, true
 	}

@@ -1,0 +1,419 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
+	"github.com/weir-run/weir/scripting/node"
+)
+
+// shadows is a node whose new versions process recent input first.
+type shadows struct {
+	*trials
+	path    string // of the script
+	imports string // from weir, of JavaScript
+	attrs   string
+}
+
+const shadowOn = `script { on_reload = "shadow" }`
+
+func newShadows(t *testing.T, language string) *shadows {
+	f := &shadows{trials: newTrials(t), path: "a/b." + language, imports: "defineTransform", attrs: shadowOn}
+	f.gate.SetAccepts(batch.SignalMetrics | batch.SignalLogs)
+	return f
+}
+
+// script returns a transform with these hooks.
+func (f *shadows) script(hooks string) string {
+	if strings.HasSuffix(f.path, ".js") {
+		return "import { " + f.imports + " } from \"weir\";\nexport default defineTransform({\n" + hooks + "\n});\n"
+	}
+	return "local weir = require \"weir\"\nreturn weir.transform {\n" + hooks + "\n}\n"
+}
+
+func (f *shadows) lookup(hooks string) component.Registration {
+	f.t.Helper()
+	f.save(f.path, f.script(hooks))
+	r := registrytest.Lookup(f.t, f.cat, "a.b")
+	if r.Err != nil {
+		f.t.Fatal(r.Err)
+	}
+	return r
+}
+
+// run makes hooks the running version.
+func (f *shadows) run(hooks string) {
+	f.t.Helper()
+	f.swap(f.lookup(hooks), f.attrs)
+}
+
+// try returns what the step shadow says of hooks, and the difference.
+func (f *shadows) try(hooks string) (*component.Rejection, node.Difference) {
+	f.t.Helper()
+	r := f.lookup(hooks)
+	args := r.NewArgs()
+	if err := registrytest.Decode(args, f.attrs, f.sink); err != nil {
+		f.t.Fatal(err)
+	}
+	var steps []string
+	got := r.Trial(f.t.Context(), component.Trial{Node: f.ID, Args: args, Running: f.c, Begin: func(step string) { steps = append(steps, step) }})
+	if diff := cmp.Diff([]string{component.StepShadow}, steps); diff != "" {
+		f.t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	d := f.c.(*node.Component).LastDifference()
+	if d == nil {
+		f.t.Fatal("there is no difference")
+	}
+	if got != nil && (got.Step != component.StepShadow || d.Refused != got.Err.Error()) {
+		f.t.Errorf("got the rejection %+v, and refused %q in the difference", got, d.Refused)
+	}
+	return got, *d
+}
+
+var timings = cmpopts.IgnoreFields(node.Difference{}, "NanosBefore", "NanosAfter", "Running", "Version")
+
+// passes checks that hooks are not refused, and the difference.
+func (f *shadows) passes(hooks string, want node.Difference) {
+	f.t.Helper()
+	r, d := f.try(hooks)
+	if r != nil {
+		f.t.Errorf("got a rejection: %v", r.Err)
+	}
+	if diff := cmp.Diff(want, d, timings); diff != "" {
+		f.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// refused checks with what message hooks are refused.
+func (f *shadows) refused(hooks, want string) {
+	f.t.Helper()
+	r, _ := f.try(hooks)
+	if r == nil {
+		f.t.Fatalf("no rejection, want %s", want)
+	}
+	if got, _, _ := strings.Cut(r.Err.Error(), "\n"); got != want {
+		f.t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// both runs a test in both languages; pick returns the first text for Lua, the
+// second for JavaScript.
+func both(t *testing.T, test func(f *shadows, pick func(lua, js string) string)) {
+	for _, language := range []string{"lua", "js"} {
+		t.Run(language, func(t *testing.T) {
+			test(newShadows(t, language), func(lua, js string) string {
+				if language == "lua" {
+					return lua
+				}
+				return js
+			})
+		})
+	}
+}
+
+// The difference counts what both versions make of each record.
+func TestShadowDifference(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.run(pick(`metrics = function(batch) batch:drop_where("value == 1") end`, `metrics(batch) { batch.dropWhere("value == 1"); }`))
+		f.send(text(t, 1, "a 1\nb 2\nc 3\nd 4\n"))
+		sent := len(f.sink.Batches())
+		f.passes(pick(
+			`metrics = function(batch, ctx)
+				batch:drop_where("value == 2")
+				for r in batch:records() do if r.name == "c" then r.labels.env = "prod" end end
+				ctx.emit { name = "n", value = 1 }
+			end`,
+			`metrics(batch, ctx) {
+				batch.dropWhere("value == 2");
+				for (const r of batch) if (r.name === "c") r.labels.env = "prod";
+				ctx.emit({ name: "n", value: 1 });
+			}`),
+			node.Difference{
+				Batches: 1, Records: 4, Kept: 1, Changed: 1, Dropped: 1, Restored: 1, EmittedAfter: 1,
+				ChangedExamples: []node.Change{{Before: "c 3 1000", After: `c{env="prod"} 3 1000`}},
+				DroppedExamples: []string{"b 2 1000"},
+				NewSeries:       node.Names{Count: 3, Examples: []string{"a", `c{env="prod"}`, "n"}},
+				GoneSeries:      node.Names{Count: 2, Examples: []string{"b", "c"}},
+				NewLabels:       node.Names{Count: 1, Examples: []string{"env"}},
+			})
+		if got := len(f.sink.Batches()); got != sent {
+			t.Errorf("%d batches left the node", got-sent)
+		}
+	})
+}
+
+// Log lines are compared as samples are.
+func TestShadowOfLogs(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.run(pick(`logs = function(batch) end`, `logs(batch) {}`))
+		f.sendLines("{app=\"x\"} one\n{app=\"y\"} two\n{app=\"y\"} three\n")
+		f.passes(pick(
+			`logs = function(batch) for r in batch:records() do
+				if r.line == "two" then r:drop() elseif r.line == "three" then r.line = "3" else r.metadata.n = "1" end
+			end end`,
+			`logs(batch) { for (const r of batch) {
+				if (r.line === "two") r.drop(); else if (r.line === "three") r.line = "3"; else r.metadata.n = "1";
+			} }`),
+			node.Difference{
+				Batches: 1, Records: 3, Changed: 2, Dropped: 1,
+				ChangedExamples: []node.Change{{Before: `{app="x"} @1970-01-01T00:00:00.000001Z one`, After: `{app="x"} @1970-01-01T00:00:00.000001Z {n="1"} one`}, {Before: `{app="y"} @1970-01-01T00:00:00.000001Z three`, After: `{app="y"} @1970-01-01T00:00:00.000001Z 3`}},
+				DroppedExamples: []string{`{app="y"} @1970-01-01T00:00:00.000001Z two`},
+			})
+	})
+}
+
+// Each guard refuses a version; a limit that is raised lets it pass.
+func TestShadowGuards(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		file := "scripts/" + f.path
+		keep := pick(`metrics = function(batch) end`, `metrics(batch) {}`)
+		f.run(keep)
+		var b strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&b, "a{i=\"%d\"} %d\n", i, i)
+		}
+		f.send(text(t, 1, b.String()))
+		guard := func(limits, hooks, want string) {
+			t.Helper()
+			f.attrs = "script {\non_reload = \"shadow\"\nshadow {\n" + limits + "\n}\n}"
+			if want != "" {
+				f.refused(hooks, want)
+			} else if r, _ := f.try(hooks); r != nil {
+				t.Errorf("%s: got a rejection: %v", limits, r.Err)
+			}
+		}
+		half := pick(`metrics = function(batch) batch:drop_where("value < 6") end`, `metrics(batch) { batch.dropWhere("value < 6"); }`)
+		guard("", half, file+": the new version drops 6 of 10 recent records that the running version keeps, and keeps 0 that it drops; the limit is an increase of 50 % (script.shadow.max_drop_increase)")
+		guard("max_drop_increase = 0.6", half, "")
+		label := pick(`series = function(s) s.labels.env = "prod" end`, `series(s) { s.labels.env = "prod"; }`)
+		guard("", label, "")
+		guard("max_changed_records = 0.9", label, file+": the new version changes 10 of 10 recent records; the limit is 90 % (script.shadow.max_changed_records)")
+		guard("max_new_series = 9", label, file+`: the new version sends 10 series that the running version does not send, such as a{env="prod",i="0"}; the limit is 9 (script.shadow.max_new_series)`)
+		guard("max_new_series = 10", label, "")
+		fails := pick("metrics = function(batch)\n\terror(\"no\")\nend", "metrics(batch) {\n\tthrow new Error(\"no\");\n}")
+		guard("", fails, file+pick(
+			`:4: in metrics: no (errors on recent input: new version 1, running version 0)`,
+			`:4:8: in metrics: no (errors on recent input: new version 1, running version 0)`))
+		slow := pick(`metrics = function(batch) for i = 1, 200000 do end end`, `metrics(batch) { for (let i = 0; i < 200000; i++); }`)
+		f.attrs = "script {\non_reload = \"shadow\"\nshadow {\nmax_time_per_record = \"1µs\"\n}\n}"
+		if r, d := f.try(slow); r == nil || !strings.Contains(r.Err.Error(), "; the limit is 1µs (script.shadow.max_time_per_record)") || d.NanosAfter < 1000 {
+			t.Errorf("got %+v, %+v", r, d)
+		}
+	})
+}
+
+// A version that runs without end, emits without end or allocates without end is
+// refused, and the running version goes on.
+func TestShadowOfHostileVersion(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.attrs = "script {\non_reload = \"shadow\"\nlimits {\ntime = \"50ms\"\nmemory = \"8MiB\"\n}\n}"
+		f.run(pick(`metrics = function(batch) end`, `metrics(batch) {}`))
+		for range 3 {
+			f.send(text(t, 1, "a 1\nb 2\n"))
+		}
+		for _, hooks := range []string{
+			pick(`metrics = function(batch) while true do end end`, `metrics(batch) { for (;;); }`),
+			pick(`metrics = function(batch, ctx) while true do ctx.emit { name = "n", value = 1 } end end`, `metrics(batch, ctx) { for (;;) ctx.emit({ name: "n", value: 1 }); }`),
+			pick(`metrics = function(batch) local t = {} while true do t[#t + 1] = ("x"):rep(1000) .. #t end end`, `metrics(batch) { const t = []; for (;;) t.push("x".repeat(1000) + t.length); }`),
+		} {
+			r, _ := f.try(hooks)
+			if r == nil || !strings.HasPrefix(r.Err.Error(), "scripts/"+f.path+":") {
+				t.Errorf("%s: got %+v", hooks, r)
+			}
+			same(t, f.send(text(t, 1, "a 1\n")), "a 1\n")
+		}
+	})
+}
+
+// Both versions have the state that the running version has, and change copies.
+func TestShadowCopiesState(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		count := func(step string) string {
+			return pick(`state = { n = weir.state.counter { max = 10 } },
+				metrics = function(batch, ctx) for r in batch:records() do r.value = ctx.state.n:add("k", `+step+`) end end`,
+				`state: { n: state.counter({ max: 10 }) },
+				metrics(batch, ctx) { for (const r of batch) r.value = ctx.state.n.add("k", `+step+`); }`)
+		}
+		f.imports = "defineTransform, state"
+		f.run(count("1"))
+		same(t, f.send(text(t, 1, "a 1\n")), "a 1\n")
+		same(t, f.send(text(t, 1, "a 1\n")), "a 2\n")
+		f.passes(count("10"), node.Difference{
+			Batches: 2, Records: 2, Changed: 2,
+			ChangedExamples: []node.Change{{Before: "a 3 1000", After: "a 12 1000"}, {Before: "a 4 1000", After: "a 22 1000"}},
+		})
+		same(t, f.send(text(t, 1, "a 1\n")), "a 3\n")
+	})
+}
+
+// Nothing that the versions log, count, export or report leaves the step, and sleeping takes
+// no time.
+func TestShadowHasNoEffect(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.run(pick(`metrics = function(batch) end`, `metrics(batch) {}`))
+		f.send(text(t, 1, "a 1\n"))
+		metrics := func() string {
+			all, err := f.Registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(all)
+		}
+		before := metrics()
+		f.passes(pick(
+			`metrics = function(batch, ctx)
+				ctx.log.error("told")
+				ctx.metrics.counter("told"):add(1)
+				ctx.health("unhealthy", "told")
+				ctx.sleep(5)
+			end`,
+			`async metrics(batch, ctx) {
+				ctx.log.error("told");
+				ctx.metrics.counter("told").add(1);
+				ctx.health("unhealthy", "told");
+				await ctx.sleep(5);
+			}`), node.Difference{Batches: 1, Records: 1, Kept: 1})
+		same(t, metrics(), before)
+		if f.Health().State != component.Healthy || strings.Contains(f.Logs(), "told") {
+			t.Errorf("health %v, log %s", f.Health(), f.Logs())
+		}
+		if !strings.Contains(f.Logs(), "compared a new version with the running version") {
+			t.Errorf("logged %s", f.Logs())
+		}
+	})
+}
+
+// A version that needs external systems which the running version does not use is
+// not refused for that: records that it needs them for are not compared.
+func TestShadowOutside(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.attrs = "script {\non_reload = \"shadow\"\nallow {\nhttp = [\"http://127.0.0.1:1/*\"]\n}\n}"
+		f.run(pick(`needs = { http = true }, metrics = function(batch) end`, `needs: { http: true }, metrics(batch) {}`))
+		f.send(text(t, 1, "a 1\n"))
+		f.send(text(t, 1, "b 1\n"))
+		f.passes(pick(
+			`needs = { http = true }, metrics = function(batch, ctx) if batch[1].name == "b" then assert(ctx.http.get("http://127.0.0.1:1/x?token=t")) end end`,
+			`needs: { http: true }, async metrics(batch, ctx) { if (batch[0].name === "b") await ctx.http.get("http://127.0.0.1:1/x?token=t"); }`),
+			node.Difference{
+				Batches: 1, Records: 1, Kept: 1, Skipped: 1, External: "GET http://127.0.0.1:1/x",
+				Note: "1 records were not compared, because the new version needs external systems for them that the running version does not use: GET http://127.0.0.1:1/x",
+			})
+	})
+}
+
+// Setup runs before the input is processed. A version whose setup fails is refused,
+// unless it needs an external system.
+func TestShadowSetup(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		f.imports = "defineTransform, state"
+		f.attrs = "script {\non_reload = \"shadow\"\nallow {\nhttp = [\"http://127.0.0.1:1/*\"]\n}\n}"
+		setup := func(lua, js string) string {
+			return pick(
+				`needs = { http = true }, state = { n = weir.state.map { max = 10 } },
+				setup = function(ctx) `+lua+` end,
+				metrics = function(batch, ctx) for r in batch:records() do r.value = ctx.state.n:get("k") end end`,
+				`needs: { http: true }, state: { n: state.map({ max: 10 }) },
+				async setup(ctx) { `+js+` },
+				metrics(batch, ctx) { for (const r of batch) r.value = ctx.state.n.get("k"); }`)
+		}
+		set := func(v string) string { return setup(`ctx.state.n:set("k", `+v+`)`, `ctx.state.n.set("k", `+v+`);`) }
+		f.run(set("1"))
+		same(t, f.send(text(t, 1, "a 0\n")), "a 1\n")
+		f.passes(set("2"), node.Difference{Batches: 1, Records: 1, Changed: 1, ChangedExamples: []node.Change{{Before: "a 1 1000", After: "a 2 1000"}}})
+		same(t, f.send(text(t, 1, "a 0\n")), "a 1\n")
+		f.refused(setup(`error("no")`, `throw new Error("no");`), "scripts/"+f.path+pick(":4: in setup: no", ":4:30: in setup: no"))
+		if r, d := f.try(setup(`assert(ctx.http.get("http://127.0.0.1:1/x"))`, `await ctx.http.get("http://127.0.0.1:1/x");`)); r != nil ||
+			d.External != "GET http://127.0.0.1:1/x" || !strings.HasPrefix(d.Note, "setup needs an external system: scripts/"+f.path) {
+			t.Errorf("got %+v, %+v", r, d)
+		}
+	})
+}
+
+// A node whose arguments change, or whose block does not ask for it, does not run
+// the step.
+func TestShadowOfWhat(t *testing.T) {
+	f := newShadows(t, "lua")
+	f.run(`metrics = function(batch) end`)
+	f.send(text(t, 1, "a 1\n"))
+	for _, tc := range []struct{ hooks, attrs string }{
+		{`metrics = function(batch) end`, "script {\non_reload = \"shadow\"\non_error = \"drop\"\n}"},
+		{`metrics = function(batch) error("no") end`, ""},
+		{`metrics = function(batch) error("no") end`, `script { on_reload = "swap" }`},
+	} {
+		r := f.lookup(tc.hooks)
+		args := r.NewArgs()
+		if err := registrytest.Decode(args, tc.attrs, f.sink); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Trial(t.Context(), component.Trial{Node: f.ID, Args: args, Running: f.c, Begin: func(step string) { t.Errorf("%s: step %s", tc.attrs, step) }}); got != nil {
+			t.Errorf("%s: got %+v", tc.attrs, got)
+		}
+	}
+}
+
+// Without input there is nothing to refuse a version for.
+func TestShadowWithoutInput(t *testing.T) {
+	f := newShadows(t, "lua")
+	f.run(`metrics = function(batch) end`)
+	f.passes(`metrics = function(batch) error("no") end`, node.Difference{Note: "the node has no recent input yet"})
+}
+
+// The kept input is bounded, survives a reload, and is dropped with on_reload = "shadow".
+func TestShadowInput(t *testing.T) {
+	f := newShadows(t, "lua")
+	records := func() int {
+		f.t.Helper()
+		_, d := f.try(fmt.Sprintf("metrics = function(batch) local n = %d end", len(f.sink.Batches())))
+		return d.Records
+	}
+	f.attrs = "script {\non_reload = \"shadow\"\nshadow {\ninput_size = \"64KiB\"\n}\n}"
+	f.run(`metrics = function(batch) end`)
+	in := text(t, 1, strings.Repeat("a 1\n", 100))
+	for range 5 {
+		f.send(in)
+	}
+	if got := records(); got != 500 {
+		t.Errorf("got %d records, want 500", got)
+	}
+	f.run(`metrics = function(batch) local after = true end`)
+	if got := records(); got != 500 {
+		t.Errorf("got %d records after a reload, want 500", got)
+	}
+	for range 100 {
+		f.send(in)
+	}
+	if got := records(); got < 1000 || got > 2500 {
+		t.Errorf("got %d records, want those of about 64KiB", got)
+	}
+	f.send(text(t, 2, strings.Repeat("b 1\n", 10_000))) // larger than the limit
+	if got := records(); got < 1000 || got > 2500 {
+		t.Errorf("got %d records, want those of about 64KiB", got)
+	}
+
+	f.attrs = ""
+	f.run(`metrics = function(batch) local off = true end`)
+	f.attrs = shadowOn
+	if got := records(); got != 0 {
+		t.Errorf("got %d records without on_reload = \"shadow\"", got)
+	}
+	f.run(`metrics = function(batch) local again = true end`)
+	f.sink.Refuse(flowtest.ErrRefused)
+	if err := f.gate.ConsumeMetrics(context.Background(), in); !errors.Is(err, flowtest.ErrRefused) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	f.sink.Refuse(nil)
+	f.send(in)
+	if got := records(); got != 100 {
+		t.Errorf("got %d records, want those of the batch that was sent twice once", got)
+	}
+}
