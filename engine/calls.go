@@ -2,18 +2,22 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // Builds and updates may read files, and a file system that hangs does not return
 // for a long time. So each runs in a goroutine, and the worker waits for a moment:
 // nearly all return at once, and their outcome is part of the change that asked for
 // them. The worker does not wait for slower calls. It goes on with its work and applies
-// their outcome when they have returned. Until then the node keeps its old version.
+// their outcome when they have returned. Until then the node keeps its old version. A
+// call that takes longer than callLimit is given up once the node is to have another
+// version or other arguments.
 const (
 	// callPatience is how long the worker waits for one call. It waits less while
 	// others have not returned, so that many calls that hang together cost it about
@@ -23,11 +27,23 @@ const (
 	// startPatience is callPatience at the start, when nothing else is asked of the
 	// worker but to start other nodes.
 	startPatience = 2 * time.Second
+	// callLimit is the limit after which the node is unhealthy, too.
+	callLimit = stall.DefaultLimit
 )
 
 // pendingCall is a call that the worker does not wait for any more.
 type pendingCall struct {
-	done chan struct{} // closed when the worker has taken over the outcome
+	done    chan struct{} // closed when the worker has taken over the outcome
+	givenUp bool          // nobody wants the outcome any more; the worker's own
+}
+
+// nodeCall is a build or an update of a node that the worker does not wait for.
+type nodeCall struct {
+	pending *pendingCall
+	version string // of the registration
+	args    any
+	g       *instance // the instance that is built or updated
+	start   time.Time
 }
 
 // callAsync runs call outside the worker. If it returns in time, callAsync returns
@@ -52,8 +68,10 @@ func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendin
 	e.wg.Go(func() {
 		err := <-returned
 		e.box.post(func() {
-			defer close(p.done)
-			delete(e.pending, p)
+			if !p.givenUp {
+				defer close(p.done)
+				delete(e.pending, p)
+			}
 			late(err)
 		})
 	})
@@ -89,16 +107,23 @@ func (e *Engine) runAndWait(ctx context.Context, job func() error) error {
 	return nil
 }
 
-// call calls into the node's component, or builds one. follow takes over the
-// outcome. If that is not known in time, call returns inProgress, and follow is
-// called later.
-func (n *node) call(what string, call func() error, follow func(error) result) result {
-	start := n.e.clock.Now()
-	pending, err := n.e.callAsync(call, func(err error) { n.returned(start, err, follow) })
+// call calls into the node's component, or builds one: c says with what. follow takes
+// over the outcome. If that is not known in time, call returns inProgress, and follow is
+// called later, unless the call is given up.
+func (n *node) call(what string, c nodeCall, call func() error, follow func(error) result) result {
+	c.start = n.e.clock.Now()
+	pending, err := n.e.callAsync(call, func(err error) {
+		if n.calling == &c {
+			n.returned(c.start, err, follow)
+		} else {
+			n.givenUp--
+		}
+	})
 	if pending == nil {
 		return follow(err)
 	}
-	n.calling = true
+	c.pending, n.calling = pending, &c
+	n.e.wg.Go(func() { n.watchCall(&c) })
 	if n.current == nil {
 		n.waits = config.Pending(n.id)
 		n.change(func(s *state) {
@@ -108,34 +133,109 @@ func (n *node) call(what string, call func() error, follow func(error) result) r
 	return inProgress
 }
 
+// watchCall has the worker look again at what is wanted when a call has reached its
+// limit.
+func (n *node) watchCall(c *nodeCall) {
+	t := n.e.clock.NewTimer(callLimit)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		n.e.box.post(func() {
+			if n.calling == c && n.changedMeanwhile && n.e.nodes[n.id] == n {
+				n.follow(c.start, func() result { return n.reconcile(n.want, nil, false) })
+			}
+		})
+	case <-c.pending.done:
+	case <-n.e.hard.Done():
+	}
+}
+
+// overdue reports whether the call that has not returned has reached its limit, and
+// was made for something else than what is wanted now. args may be nil.
+func (n *node) overdue(w *wanted, args any) bool {
+	c := n.calling
+	if n.e.clock.Now().Sub(c.start) < callLimit || !w.usable() || w.mistake != nil || w.waits != "" {
+		return false
+	}
+	if w.reg.Version != c.version {
+		return true
+	}
+	if args == nil {
+		var err error
+		if args, err = n.evaluate(); err != nil {
+			return false
+		}
+	}
+	return !equal(args, c.args)
+}
+
+// giveUp forgets the call that has not returned and releases the callers that wait for
+// it. A component that was to be updated may hold its locks: the next one is built
+// without it, as after a failure.
+func (n *node) giveUp() {
+	c := n.calling
+	n.e.log.Warn("a call that does not return is given up", "component_id", n.id, "since", c.start)
+	if n.filesChangedMeanwhile {
+		n.e.box.post(func() {
+			if n.current != nil && n.e.nodes[n.id] == n {
+				n.follow(n.e.clock.Now(), n.reread)
+			}
+		})
+	}
+	n.calling, n.changedMeanwhile, n.filesChangedMeanwhile = nil, false, false
+	n.givenUp++
+	c.pending.givenUp = true
+	delete(n.e.pending, c.pending)
+	close(c.pending.done)
+	if c.g == n.current {
+		c.g.stuck = true
+	} else {
+		c.g.cancel(errGivenUp)
+	}
+}
+
+// errGivenUp is the cause with which an instance ends whose build did not return.
+var errGivenUp = errors.New("its build did not return in time")
+
 // returned takes over the outcome of a call that the worker has not waited for, and
 // then what was to be done meanwhile.
 func (n *node) returned(start time.Time, err error, follow func(error) result) {
-	e := n.e
-	n.calling, n.waits = false, ""
-	before, first := n.failed, n.current == nil
+	n.calling, n.waits = nil, ""
 	changed, filesChanged := n.changedMeanwhile, n.filesChangedMeanwhile
 	n.changedMeanwhile, n.filesChangedMeanwhile = false, false
+	n.follow(start, func() result {
+		r := follow(err)
+		if n.e.nodes[n.id] != n { // it was removed meanwhile
+			return r
+		}
+		if changed {
+			if again := n.reconcile(n.want, nil, false); again != untouched {
+				r = again
+			}
+		}
+		switch {
+		case !filesChanged || n.current == nil:
+		case n.calling != nil:
+			n.filesChangedMeanwhile = true
+		default:
+			if again := n.reread(); again != untouched {
+				r = again
+			}
+		}
+		return r
+	})
+}
+
+// follow changes a node outside of a change of the graph, and reports what came of it.
+func (n *node) follow(start time.Time, change func() result) {
+	e := n.e
+	before, first := n.failed, n.current == nil
 	e.committing, e.broken = true, nil
 	defer func() { e.committing = false }()
-	r := follow(err)
+	r := change()
 	if e.nodes[n.id] != n { // it was removed meanwhile
 		n.cancelTry()
 		return
-	}
-	if changed {
-		if again := n.reconcile(n.want, nil, false); again != untouched {
-			r = again
-		}
-	}
-	switch {
-	case !filesChanged || n.current == nil:
-	case n.calling:
-		n.filesChangedMeanwhile = true
-	default:
-		if again := n.reread(); again != untouched {
-			r = again
-		}
 	}
 	e.exported(n)
 	c := counts{results: map[result][]string{r: {n.id}}, nodes: len(e.nodes)}

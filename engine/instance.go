@@ -23,6 +23,7 @@ type instance struct {
 	registry *registry
 	started  time.Time // the worker's
 	crashed  bool      // the worker's
+	stuck    bool      // its Update was given up; the worker's
 	// after must be closed before Run is called. The worker's own.
 	after []<-chan struct{}
 

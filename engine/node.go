@@ -38,9 +38,11 @@ type node struct {
 	again   context.CancelFunc // ends the timer of the next try; nil without
 	tries   int                // failed tries in a row
 	parting *parting           // while it is out of the graph and can be called back
-	// calling says that a build or an update has not returned, and that the worker
-	// does not wait for it. Changes that come meanwhile are made when it has returned.
-	calling               bool
+	// calling is a build or an update that has not returned, and that the worker does
+	// not wait for; nil for none. Changes that come meanwhile are made when it has
+	// returned, or is given up.
+	calling               *nodeCall
+	givenUp               int  // calls that were given up and have not returned
 	changedMeanwhile      bool // want did, or another try is due
 	filesChangedMeanwhile bool // files that the component reads did
 
@@ -185,9 +187,12 @@ const (
 func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want = w
 	n.shown.Store(w)
-	if n.calling {
-		n.changedMeanwhile = true
-		return inProgress
+	if n.calling != nil {
+		if !n.overdue(w, args) {
+			n.changedMeanwhile = true
+			return inProgress
+		}
+		n.giveUp()
 	}
 	n.waits = ""
 	if n.current == nil {
@@ -254,11 +259,11 @@ func (n *node) wait(p config.Pending) result {
 // apply makes the arguments those of the running component.
 func (n *node) apply(args any, retry bool) result {
 	g := n.current
-	same := g != nil && g.reg.Version == n.want.reg.Version && equal(g.args, args)
+	same := g != nil && !g.stuck && g.reg.Version == n.want.reg.Version && equal(g.args, args)
 	if !same && !retry {
 		n.tries = 0 // it is another attempt
 	}
-	if g == nil || g.reg.Version != n.want.reg.Version {
+	if g == nil || g.stuck || g.reg.Version != n.want.reg.Version {
 		return n.build(args, g)
 	}
 	switch {
@@ -276,7 +281,7 @@ func (n *node) apply(args any, retry bool) result {
 	if !ok {
 		return n.build(args, g)
 	}
-	return n.update(up, args, func(err error) result { return n.updated(g, args, err) })
+	return n.update(up, g, args, func(err error) result { return n.updated(g, args, err) })
 }
 
 // updated takes over the outcome of Update with new arguments.
@@ -304,8 +309,8 @@ func (n *node) updated(g *instance, args any, err error) result {
 }
 
 // update calls Update. follow takes over the outcome.
-func (n *node) update(up component.Updater, args any, follow func(error) result) result {
-	return n.call("update", func() error {
+func (n *node) update(up component.Updater, g *instance, args any, follow func(error) result) result {
+	return n.call("update", nodeCall{version: g.reg.Version, args: args, g: g}, func() error {
 		op := n.watch.Begin("update", 0)
 		defer op.End()
 		return guard(func() error { return up.Update(args) })
@@ -339,15 +344,15 @@ func (n *node) unreturned() (count int) {
 // build makes a new instance and puts it in the place of old, which may be
 // nil.
 func (n *node) build(args any, old *instance) result {
-	if unreturned := n.unreturned(); unreturned > maxUnreturned {
+	if unreturned := n.unreturned() + n.givenUp; unreturned > maxUnreturned {
 		return n.fail(fmt.Errorf("cannot build: %d earlier versions of this component have not stopped; each keeps its memory until it does", unreturned), true)
 	}
 	g := n.newInstance(n.want.reg, args)
 	var previous component.Component
-	if old != nil && !old.crashed {
+	if old != nil && !old.crashed && !old.stuck {
 		previous = old.c
 	}
-	return n.call("build", func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
+	return n.call("build", nodeCall{version: g.reg.Version, args: args, g: g}, func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
 }
 
 // built puts an instance that was built in the place of old.
@@ -422,11 +427,13 @@ func (n *node) fail(err error, retry bool) result {
 func (n *node) reread() result {
 	g := n.current
 	switch {
-	case n.calling:
+	case n.calling != nil:
 		n.filesChangedMeanwhile = true
 		return inProgress
 	case g.crashed:
 		return untouched // it will be built again anyway
+	case g.stuck:
+		return n.build(g.args, g)
 	case n.failed != nil && !n.unread && n.want.err == nil:
 		return n.reconcile(n.want, nil, true) // that reads them too
 	}
@@ -434,7 +441,7 @@ func (n *node) reread() result {
 	if !ok {
 		return n.build(g.args, g)
 	}
-	return n.update(up, g.args, func(err error) result { return n.rereadDone(g, err) })
+	return n.update(up, g, g.args, func(err error) result { return n.rereadDone(g, err) })
 }
 
 // rereadDone takes over the outcome of Update with the same arguments.
