@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// link is a TCP proxy in front of a server that can be cut, as a network can.
+// link is a TCP proxy in front of a server. It can be cut like a network.
 type link struct {
 	addr, to string
 
@@ -61,7 +61,7 @@ func (k *link) up(t *testing.T) {
 	})
 }
 
-// cut refuses new connections and resets those there are.
+// cut refuses new connections and resets existing ones.
 func (k *link) cut() {
 	k.mu.Lock()
 	k.l.Close()
@@ -73,7 +73,7 @@ func (k *link) cut() {
 	k.wg.Wait()
 }
 
-// moves makes it a link to another server.
+// moves redirects the link to another server.
 func (k *link) moves(t *testing.T, to string) {
 	t.Helper()
 	k.cut()
@@ -81,7 +81,7 @@ func (k *link) moves(t *testing.T, to string) {
 	k.up(t)
 }
 
-// accepted returns how many samples weir's sink said it has taken.
+// accepted returns the number of samples that weir's sink has accepted.
 func accepted(t *testing.T, weir *weirRun) float64 {
 	t.Helper()
 	return counter(t, metricsPage(t, weir), "weir_component_samples_in_total", "")
@@ -140,8 +140,9 @@ func TestKillWhileTheEndpointIsDown(t *testing.T) {
 			if s.Metric["__name__"] != "load_total" {
 				continue
 			}
-			// A scrape that the kill met before it was accepted may be missing:
-			// the last one of the first run. Nothing else, but what weir says failed.
+			// The only scrape that may be missing is the last one of the first
+			// run, if it was not accepted before the kill, and scrapes that weir
+			// reports as failed.
 			last, missing := 0, 0
 			for _, n := range s.sequence(t) {
 				if n <= last {
@@ -163,15 +164,16 @@ func TestKillWhileTheEndpointIsDown(t *testing.T) {
 			}
 		}
 	}
-	// before counts what was accepted of load_total, load_flag and the report
-	// series; the first is all but a fraction of it.
+	// before is the number of accepted samples of load_total, load_flag and the
+	// report series; nearly all of them are load_total.
 	perScrape := 1000.0 + 1 + 5
 	if want := before / perScrape * 1000; total < want {
 		t.Errorf("%v samples of load_total arrived from before the kill, %v were accepted", total, want)
 	}
 }
 
-// TestSlowEndpoint holds that an endpoint that answers slowly delays no other.
+// TestSlowEndpoint checks that a slow endpoint does not delay the other
+// endpoints.
 func TestSlowEndpoint(t *testing.T) {
 	t.Parallel()
 	slow := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,7 +208,7 @@ func TestSlowEndpoint(t *testing.T) {
 		ss := mustQuery(t, prometheus, fmt.Sprintf(`load_total{i="0",target="%d"}[5m]`, i), time.Time{})
 		ss[0].checkScrapes(t, unheard(t, prometheus, weir.output(), fmt.Sprintf(`target="%d"`, i), i))
 	}
-	// The hung request makes stopping slow enough for a second signal to hit.
+	// The hung request delays the stop, so that a second signal arrives in time.
 	weir.cmd.Process.Signal(syscall.SIGTERM) // as timeout(1) does: twice at once
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d after SIGTERM", code)

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine/files/filestest"
 )
 
-// TestDeadMount: components read below a mount whose server does not answer.
-// Status, reloads and other nodes go on, and weir ends within its shutdown
-// timeout.
+// TestDeadMount: components read files below a mount whose server does not
+// respond. Status, reloads and other nodes continue to work, and weir ends within
+// its shutdown timeout.
 func TestDeadMount(t *testing.T) {
 	t.Parallel()
 	dead, dir := filestest.Dead(t), t.TempDir()

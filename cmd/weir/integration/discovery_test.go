@@ -23,23 +23,23 @@ import (
 	"github.com/weir-run/weir/natives/discovery/discoverytest"
 )
 
-// found is what there is to discover: six kinds of servers, each of which says
-// that the same metrics server is its target.
+// found contains six kinds of discovery servers, each of which returns the same
+// metrics server as its target.
 type found struct {
 	t          *testing.T
 	port       string // of the metrics server
 	dir        string
 	http       *httptest.Server
-	httpBody   chan string // holds the answer
+	httpBody   chan string // blocks the response
 	docker     *discoverytest.Docker
 	dockerHost string
 	kubernetes *discoverytest.APIServer
 	consul     *discoverytest.Agent
-	dns        *discoverytest.DNS // nil where port 53 is not ours
+	dns        *discoverytest.DNS // nil if port 53 cannot be used
 	resolver   string
 }
 
-// startFound has targets served by handler.
+// startFound starts servers whose targets are served by handler.
 func startFound(t *testing.T, handler http.Handler) *found {
 	metrics := httptest.NewServer(handler)
 	t.Cleanup(metrics.Close)
@@ -47,7 +47,7 @@ func startFound(t *testing.T, handler http.Handler) *found {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := net.Listen("tcp", "127.0.0.2:"+port) // another target
+	other, err := net.Listen("tcp", "127.0.0.2:"+port) // a second target
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,7 @@ func startFound(t *testing.T, handler http.Handler) *found {
 	}))
 	t.Cleanup(f.http.Close)
 	f.httpBody <- "[]"
-	// Any address of the loopback network will do, so that tests beside this
-	// one have another.
+	// A random loopback address, so that concurrent tests use different ones.
 	f.resolver = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	if _, err = exec.LookPath("unshare"); err == nil {
 		f.dns, err = discoverytest.NewDNS(t, f.resolver+":53")
@@ -81,7 +80,7 @@ func startFound(t *testing.T, handler http.Handler) *found {
 	return f
 }
 
-// set makes every kind have the given hosts: 127.0.0.1, 127.0.0.2.
+// set makes every discovery server return the given hosts: 127.0.0.1, 127.0.0.2.
 func (f *found) set(hosts ...string) {
 	f.t.Helper()
 	var quoted, containers []string
@@ -123,7 +122,7 @@ func (f *found) set(hosts ...string) {
 	}
 }
 
-// kinds are the discoveries, for weir and for Prometheus.
+// kinds returns the discovery configurations for weir and for Prometheus.
 func (f *found) kinds() map[string][2]string {
 	kinds := map[string][2]string{
 		"file": {fmt.Sprintf("files = [%q]", filepath.Join(f.dir, "*.json")), fmt.Sprintf("file_sd_configs: [{files: [%q]}]", filepath.Join(f.dir, "*.json"))},
@@ -141,8 +140,8 @@ func (f *found) kinds() map[string][2]string {
 	return kinds
 }
 
-// resolving makes weir and Prometheus ask our DNS server: it puts programs in
-// their places that start them with an /etc/resolv.conf of their own.
+// resolving makes weir and Prometheus use our DNS server: it replaces them by
+// programs that start them with their own /etc/resolv.conf.
 func (f *found) resolving() {
 	if f.dns == nil {
 		return
@@ -161,15 +160,15 @@ func (f *found) resolving() {
 	f.t.Setenv("SERVERS", dir)
 }
 
-// way returns which of two versions of a folder of scripts the targets of a
-// kind go through.
+// way returns the version of the script folder through which the targets of a
+// kind go.
 func way(kind string) string { return strconv.Itoa(int(kind[0]%2) + 1) }
 
-// TestDiscovery runs every kind of discovery in one directory config beside a
-// real Prometheus that discovers the same by itself. The targets go through a
-// module and one of two versions of a script, and a foreach has a scrape of its
-// own for each. The labels of every target come out equal, also when targets
-// come and go.
+// TestDiscovery runs every kind of discovery in one directory config, next to a
+// real Prometheus that discovers the same targets. The targets go through a
+// module and one of two versions of a script, and a foreach scrapes each of them
+// separately. The labels of every target are equal, also when targets are added
+// and removed.
 func TestDiscovery(t *testing.T) {
 	f := startFound(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello 1") }))
 	f.resolving()
@@ -268,8 +267,8 @@ house.found "KIND" {
 	f.set("127.0.0.2")
 	same(1)
 
-	// A reload that changes how is asked drops no target: each that stays is
-	// scraped on, without a marker between.
+	// A reload that changes a discovery request drops no target: each remaining
+	// target is scraped without a marker in between.
 	before := time.Now()
 	conf := filepath.Join(dir, "conf", "http.alloy")
 	old, err := os.ReadFile(conf)
@@ -303,7 +302,8 @@ house.found "KIND" {
 	}
 }
 
-// instances returns the labels of what is scraped now, without who did it.
+// instances returns the labels of the current targets, without the label of the
+// scraper.
 func (f *found) instances(prometheus, via string) (labels []string) {
 	ss, err := query(prometheus, fmt.Sprintf(`hello{via=%q}`, via), time.Time{})
 	if err != nil {
@@ -316,7 +316,7 @@ func (f *found) instances(prometheus, via string) (labels []string) {
 	return labels
 }
 
-// foundModule is a component of blocks that scrapes what was discovered.
+// foundModule declares a component that scrapes the discovered targets.
 const foundModule = `
 declare "found" {
   argument "name" { }

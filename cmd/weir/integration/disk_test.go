@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// TestFullDisk fills the disk under the journal while the endpoint is down, and
-// lets the endpoint take the backlog: weir keeps running, says what is wrong,
-// recovers by itself, and everything it accepted arrives, once.
+// TestFullDisk fills the disk of the journal while the endpoint is down, and then
+// starts the endpoint: weir continues to run, reports the error and recovers by
+// itself, and everything that it accepted arrives exactly once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	// A small file system that is weir's alone, which needs no root where users
-	// may have namespaces.
+	// A small file system for weir alone. It needs no root privileges if users
+	// can create namespaces.
 	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {
 		t.Skipf("cannot make a small file system here: %v: %s", err, out)
 	}

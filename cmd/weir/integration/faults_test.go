@@ -39,10 +39,10 @@ func metricsPage(t *testing.T, weir *weirRun) string {
 	return fetch(t, weir.url+"/metrics")
 }
 
-// remoteWriteID is the node of the block that remoteWrite writes.
+// remoteWriteID is the ID of the node that remoteWrite configures.
 const remoteWriteID = "prometheus.remote_write.out"
 
-// metricsOf returns the series of a counter or gauge on weir's page of metrics.
+// metricsOf returns the series of a counter or gauge on weir's metrics page.
 func metricsOf(t *testing.T, page, name string) []*dto.Metric {
 	t.Helper()
 	p := expfmt.NewTextParser(model.UTF8Validation)
@@ -55,7 +55,7 @@ func metricsOf(t *testing.T, page, name string) []*dto.Metric {
 
 func valueOf(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
 
-// labelOf returns the value of a label of a series, or "" without such a label.
+// labelOf returns the value of a label of a series, or "" if it does not exist.
 func labelOf(m *dto.Metric, name string) string {
 	for _, l := range m.Label {
 		if l.GetName() == name {
@@ -65,13 +65,15 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// counter returns the sum of a counter of the sink, of one reason or all.
+// counter returns the sum of a counter of the sink, for one reason or for all
+// ("").
 func counter(t *testing.T, page, name, reason string) float64 {
 	t.Helper()
 	return counterOf(t, page, remoteWriteID, name, reason)
 }
 
-// counterOf returns the sum of a counter of a node, of one reason or all ("").
+// counterOf returns the sum of a counter of a node, for one reason or for all
+// ("").
 func counterOf(t *testing.T, page, id, name, reason string) (sum float64) {
 	t.Helper()
 	for _, m := range metricsOf(t, page, name) {
@@ -82,10 +84,11 @@ func counterOf(t *testing.T, page, id, name, reason string) (sum float64) {
 	return sum
 }
 
-// cut ends the connection without an answer.
+// cut closes the connection without a response.
 func cut(http.ResponseWriter) bool { panic(http.ErrAbortHandler) }
 
-// faulty answers as an endpoint in trouble does: one request in ten each way.
+// faulty responds like an endpoint with problems: each kind of problem occurs in
+// one of ten requests.
 func faulty(n int, w http.ResponseWriter, r *http.Request) bool {
 	switch n % 10 {
 	case 1:
@@ -109,10 +112,10 @@ func faulty(n int, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestFaultyEndpoint checks that lost samples are counted and that the others
-// arrive in order, whatever the endpoint does. A rejected request of several
-// blocks is divided and sent again, so only the samples that the endpoint rejects
-// every time are lost.
+// TestFaultyEndpoint checks that lost samples are counted and that the other
+// samples arrive in order, whatever the endpoint does. A rejected request of
+// several blocks is divided and sent again, so only the samples that the endpoint
+// always rejects are lost.
 func TestFaultyEndpoint(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget = 10, 500
@@ -140,7 +143,7 @@ prometheus.remote_write "out" {
 		}
 		return nil
 	})
-	write(t, config, sink) // the source ends its series and goes
+	write(t, config, sink) // the source ends its series and is removed
 	weir.await(1, `reloaded config\.alloy.*`)
 	var in, sent, rejected float64
 	eventually(t, "the counters add up", func() error {

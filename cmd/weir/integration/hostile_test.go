@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// scrapedSince returns how often all targets were asked in a span of time.
+// scrapedSince returns the number of scrapes of all targets in a period.
 func (l *load) scrapedSince(from time.Time, d time.Duration) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +32,8 @@ func (l *load) scrapedSince(from time.Time, d time.Duration) (n int) {
 	return n
 }
 
-// TestFirstScrape: the first target is asked within a second of the start of the
-// process, in the best of three; a machine that does much else gets more.
+// TestFirstScrape: the first target is scraped within a second of the start of
+// the process, in the best of three runs. A busy machine gets more time.
 func TestFirstScrape(t *testing.T) {
 	best, all := time.Hour, time.Hour
 	for range 3 {
@@ -55,13 +55,13 @@ func TestFirstScrape(t *testing.T) {
 		weir.stop()
 	}
 	t.Logf("the first of 100 targets was asked after %s, the last after %s", best, all)
-	if best > 10*time.Second { // of the interval's 60
+	if best > 10*time.Second { // of an interval of 60 s
 		t.Errorf("the first scrape came %s after the start, want 1s on an idle machine", best)
 	}
 }
 
-// TestFrozen: a process that was stopped for 20 s scrapes at its pace at once,
-// makes up for nothing, and loses nothing of what it had.
+// TestFrozen: a process that was stopped for 20 s scrapes at its normal pace
+// immediately, does not catch up on missed scrapes, and loses no samples.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	const targets = 50
@@ -81,10 +81,11 @@ func TestFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	target.scrapedAfter(t, targets, resumed.Add(interval))
-	if n := target.scrapedSince(resumed, interval); n < targets/2 { // 2s show it where the machine is not busy
+	if n := target.scrapedSince(resumed, interval); n < targets/2 { // an interval of 2s shows this if the machine is not busy
 		t.Errorf("%d of %d targets were asked in the first interval", n, targets)
 	}
-	// At their own places, a tenth of a second has one of them.
+	// In its own slots, each target is scraped once per interval, so a tenth of a
+	// second contains only some of them.
 	if n := target.scrapedSince(resumed, time.Second); n > targets/2 {
 		t.Errorf("%d of %d targets were asked in the first second", n, targets)
 	}
@@ -95,7 +96,7 @@ func TestFrozen(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^weir_scrape_missed_total\{.*\} (\d+)$`).FindAllStringSubmatch(page, -1) {
 		missed, _ = strconv.Atoi(m[1])
 	}
-	if missed < targets/2 { // a busy machine adds some
+	if missed < targets/2 { // a busy machine misses more
 		t.Errorf("%d scrapes are counted as missed, want about %d", missed, targets)
 	}
 	if code := weir.stop(); code != 0 {
@@ -113,7 +114,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// peakRSS returns the most memory that a process had, in MiB.
+// peakRSS returns the peak memory of a process, in MiB.
 func peakRSS(t *testing.T, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -128,13 +129,13 @@ func peakRSS(t *testing.T, pid int) int {
 	return kb >> 10
 }
 
-// TestHostileTargets: targets that stream without end, hang, send bombs, what is
-// no text, labels of a megabyte and 100,000 series are bounded, counted and told
-// of, and the others are scraped as if they were not there.
+// TestHostileTargets: targets that stream without end, hang, or send compression
+// bombs, binary data, labels of a megabyte or 100,000 series are limited, counted
+// and reported, and the other targets are scraped normally.
 func TestHostileTargets(t *testing.T) {
 	var bomb bytes.Buffer
 	gz := gzip.NewWriter(&bomb)
-	for range 1 << 10 { // a GB, as a MB
+	for range 1 << 10 { // 1 GB that is compressed to 1 MB
 		gz.Write(make([]byte, 1<<20))
 	}
 	gz.Close()
@@ -219,7 +220,7 @@ prometheus.remote_write "out" {
 		}
 		return nil
 	})
-	target.scrapedAfter(t, good, began.Add(25*time.Second)) // two rounds and a half
+	target.scrapedAfter(t, good, began.Add(25*time.Second)) // two and a half rounds
 	late := 0
 	target.mu.Lock()
 	for path, times := range target.scrapes {
@@ -244,12 +245,12 @@ prometheus.remote_write "out" {
 			t.Errorf("no metric %s", want)
 		}
 	}
-	// One is always under way; it is not waited for.
+	// One of them is always in flight; weir does not wait for it.
 	stopping := time.Now()
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
-	if took := time.Since(stopping); took > 8*time.Second { // less than what hangs would take
+	if took := time.Since(stopping); took > 8*time.Second { // less than the hanging targets would take
 		t.Errorf("it ended %s after SIGTERM", took)
 	}
 	for k, seen := range endpoint.scrapes(t) {

@@ -2,7 +2,8 @@
 
 package integration
 
-// The hosts of a kind are targets 11 and 12, 21 and 22, …; the tenants' are 91, ….
+// The hosts of a kind of discovery are targets 11 and 12, 21 and 22, …; those of
+// the tenants are 91, ….
 const (
 	houseModule = `
 declare "scrape" {

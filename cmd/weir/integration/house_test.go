@@ -16,38 +16,38 @@ import (
 	"time"
 )
 
-// house is a directory config with everything in it that a config can be made
-// of: modules (nested, from a directory, from what a component exports), a
-// foreach over what five kinds of discovery find, two versions of a folder of
-// scripts side by side, and a foreach of tenants, each with a journal.
+// house is a directory config that contains everything that a config can consist
+// of: modules (nested, from a directory, from an export of a component), a
+// foreach over the targets of five kinds of discovery, two versions of a folder
+// of scripts, and a foreach of tenants, each with a journal.
 type house struct {
 	t      *testing.T
 	dir    string
 	load   *load
 	found  *found
 	kinds  []string
-	wire   *link // to the Prometheus
+	wire   *link // the link to Prometheus
 	prom   string
 	tenant *recorder
 	weir   *weirRun
 
-	output  string               // of weirs that are gone
-	targets []int                // that are scraped now
-	lost    map[int]map[int]bool // by target: scrapes that need not be there
+	output  string               // of previous weir processes
+	targets []int                // that are currently scraped
+	lost    map[int]map[int]bool // by target: scrapes that may be missing
 	right   []looked
 }
 
-// looked is a time at which as many targets were there, and no others.
+// looked is a time at which exactly these targets existed.
 type looked struct {
-	after   string // what change
+	after   string // the change before
 	at      time.Time
 	targets int
 }
 
 const houseSeries = 100
 
-// mark is a script that marks all series with its folder, and the flag with its
-// version.
+// mark returns a script that marks all series with its folder, and the flag with
+// its version.
 func (h *house) mark(folder, version string) string {
 	return fmt.Sprintf(`local weir = require "weir"
 return weir.transform {
@@ -76,7 +76,7 @@ func startHouse(t *testing.T) *house {
 	h.wire = startLink(t, h.prom)
 	var outputs []string
 	for kind, args := range h.found.kinds() {
-		if kind == "dns" { // needs privileges, and is the sixth
+		if kind == "dns" { // needs privileges, and is the sixth kind
 			continue
 		}
 		h.kinds = append(h.kinds, kind)
@@ -98,7 +98,7 @@ func (h *house) config(collection string) string {
 		"ADDRESS", strings.TrimPrefix(h.load.URL, "http://"), "TENANTS", h.tenant.URL).Replace(houseConfig)
 }
 
-// hosts makes all kinds of discovery find some hosts, by their last digit.
+// hosts makes all kinds of discovery return some hosts, by their last digit.
 func (h *house) hosts(digits ...int) {
 	h.t.Helper()
 	var hosts []string
@@ -112,13 +112,13 @@ func (h *house) hosts(digits ...int) {
 	h.found.set(hosts...)
 }
 
-// built is what tells whether a node was touched.
+// built identifies a build of a node. It shows whether the node was touched.
 type built struct {
 	Builds, Restarts uint64
 	Version          string
 }
 
-// status asks weir for its nodes and their health.
+// status returns weir's nodes and their health.
 func (h *house) status() (nodes map[string]built, health map[string]string) {
 	h.t.Helper()
 	var s struct {
@@ -139,10 +139,10 @@ func (h *house) status() (nodes map[string]built, health map[string]string) {
 	return nodes, health
 }
 
-// change makes a change, waits until weir prints what pattern says, if it is
-// one that weir tells of, and holds that it touched the nodes that touched
-// matches, all of them, and no others. One scrape later every series is to be
-// there once: checkSums looks.
+// change makes a change, waits until weir prints text that matches pattern,
+// unless it is empty, and checks that it touched exactly the nodes that match
+// touched. After one more scrape, every series must exist once; checkSums checks
+// this.
 func (h *house) change(what string, do func(), pattern, touched string) {
 	h.t.Helper()
 	before, _ := h.status()
@@ -171,14 +171,14 @@ func (h *house) change(what string, do func(), pattern, touched string) {
 	h.right = append(h.right, looked{what, at, len(h.targets)})
 }
 
-// mistake makes a change that is wrong: weir says what pattern says, and
-// nothing is touched.
+// mistake makes an invalid change: weir prints text that matches pattern, and no
+// node is touched.
 func (h *house) mistake(what string, do func(), pattern string) {
 	h.t.Helper()
 	h.change("a mistake in "+what, do, pattern, "")
 }
 
-// unhealthy waits until a node's health says something.
+// unhealthy waits until the health message of a node contains a text.
 func (h *house) unhealthy(id, says string) { h.t.Helper(); h.health(id, "unhealthy ", says) }
 
 func (h *house) healthy(id string) { h.t.Helper(); h.health(id, "healthy ", "") }
@@ -193,7 +193,7 @@ func (h *house) health(id, state, says string) {
 	})
 }
 
-// shows waits until all flags that are there have a label.
+// shows waits until all current flags have a label.
 func (h *house) shows(matcher string) {
 	h.t.Helper()
 	eventually(h.t, "the flags have "+matcher, func() error {
@@ -208,7 +208,7 @@ func (h *house) shows(matcher string) {
 	})
 }
 
-// metric returns the sum of a metric's series, without some reasons.
+// metric returns the sum of a metric's series, except for some reasons.
 func (h *house) metric(name string, except ...string) (sum float64) {
 	h.t.Helper()
 	for _, m := range metricsOf(h.t, metricsPage(h.t, h.weir), name) {
@@ -219,8 +219,8 @@ func (h *house) metric(name string, except ...string) (sum float64) {
 	return sum
 }
 
-// forgive notes that the scrape that some targets are asked for now may have
-// met the end of its target or of weir.
+// forgive records that the current scrape of some targets may be missing, because
+// the target or weir ended.
 func (h *house) forgive(targets ...int) {
 	for _, i := range targets {
 		if h.lost[i] == nil {
@@ -230,8 +230,9 @@ func (h *house) forgive(targets ...int) {
 	}
 }
 
-// checkSums holds that one scrape after each change every target was there once
-// by each version of the scripts: under no old label beside the new.
+// checkSums checks that one scrape after each change, every target existed once
+// for each version of the scripts, without an old label in addition to the new
+// one.
 func (h *house) checkSums() {
 	h.t.Helper()
 	for _, l := range h.right {
@@ -262,7 +263,7 @@ func (h *house) slow() bool {
 	return n > 0 || strings.Contains(h.output, batchDropped)
 }
 
-// checkTarget holds that every scrape of a target is there once by each version
+// checkTarget checks that every scrape of a target exists once for each version
 // of the scripts.
 func (h *house) checkTarget(i int) {
 	h.t.Helper()
@@ -285,9 +286,9 @@ func (h *house) checkTarget(i int) {
 	}
 }
 
-// checkScrapes holds that each scrape of a target is there once in all series,
-// but for the last, those that may be lost, and as many as weir says there are
-// missing.
+// checkScrapes checks that each scrape of a target exists once in all series.
+// Exceptions are the last one, those that may be lost, and as many as weir
+// reports missing.
 func (h *house) checkScrapes(what string, target int, seen map[string]map[int]int, missing int) {
 	h.t.Helper()
 	lacking := map[int]int{}
@@ -314,7 +315,7 @@ func (h *house) checkScrapes(what string, target int, seen map[string]map[int]in
 	}
 }
 
-// checkTenants holds the same for what each tenant got.
+// checkTenants makes the same checks for the samples of each tenant.
 func (h *house) checkTenants() {
 	h.t.Helper()
 	all := h.tenant.scrapes(h.t)

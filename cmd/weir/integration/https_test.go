@@ -66,7 +66,7 @@ func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey
 	return out, key
 }
 
-// issue returns a certificate and its key in PEM, and its serial number.
+// issue returns a certificate and its key in PEM format, and its serial number.
 func (i *issuer) issue() (cert, key string, serial int64) {
 	i.t.Helper()
 	c, k := i.sign(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
@@ -80,16 +80,16 @@ func (i *issuer) issue() (cert, key string, serial int64) {
 	return block("CERTIFICATE", c.Raw), block("EC PRIVATE KEY", der), i.last
 }
 
-// poller asks for /metrics all the time until stop.
+// poller requests /metrics continuously until stop.
 type poller struct {
 	wg       sync.WaitGroup
 	done     chan struct{}
 	asked    atomic.Int64 // answered with data
-	told     atomic.Int64 // told to use HTTPS
+	told     atomic.Int64 // responses that require HTTPS
 	failures chan error   // the first few
 
 	mu   sync.Mutex
-	data []span // when answers with data were asked for and had come
+	data []span // the times of request and response for answers with data
 }
 
 type span struct{ from, to time.Time }
@@ -173,10 +173,10 @@ http {
 }
 `
 
-// TestPlaintextToTLS: weir serves /metrics all the time while its port becomes
-// one of HTTPS and its certificate is renewed, by exports and by files. From the
-// moment the reload is reported nothing is served in plaintext, and no request
-// by TLS fails.
+// TestPlaintextToTLS: weir serves /metrics continuously while its port changes to
+// HTTPS and its certificate is renewed, through exports and through files. From
+// the moment the reload is reported, nothing is served in plaintext, and no TLS
+// request fails.
 func TestPlaintextToTLS(t *testing.T) {
 	t.Parallel()
 	ca := newIssuer(t)
@@ -235,7 +235,8 @@ func TestPlaintextToTLS(t *testing.T) {
 		replace("key.pem", key)
 		awaitSerial(serial)
 	}
-	// Nonsense: the last good one stays, and the page says why.
+	// An invalid certificate: the last good one stays in use, and the page shows
+	// the error.
 	replace("cert.pem", "nonsense")
 	eventually(t, "the service is unhealthy", func() error {
 		if err := fetchHealth(weir, client(false)); err == nil || !strings.Contains(err.Error(), "cannot use cert_pem") {
@@ -247,7 +248,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	replace("cert.pem", cert)
 	eventually(t, "the service is healthy again", func() error { return fetchHealth(weir, client(false)) })
 
-	// The same with files, behind a link as in a Kubernetes Secret.
+	// The same with files, behind a symbolic link as in a Kubernetes Secret.
 	swap := func() int64 {
 		t.Helper()
 		cert, key, serial := ca.issue()
@@ -269,7 +270,7 @@ func TestPlaintextToTLS(t *testing.T) {
 		awaitSerial(swap())
 	}
 
-	// Never back.
+	// HTTPS cannot be disabled again.
 	write(t, config, "prometheus.exporter.self \"weir\" { }\n")
 	weir.await(1, `cannot reload config\.alloy: .*block http is gone .*restart weir`)
 	awaitSerial(ca.last)
@@ -307,8 +308,8 @@ func TestPlaintextToTLS(t *testing.T) {
 	}
 }
 
-// TestWaitsForItsCertificate: weir that starts before its certificate is there
-// serves nobody until it is.
+// TestWaitsForItsCertificate: if weir starts before its certificate exists, it
+// serves no requests until then.
 func TestWaitsForItsCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newIssuer(t)
@@ -337,7 +338,7 @@ func TestWaitsForItsCertificate(t *testing.T) {
 	})
 }
 
-// fetchHealth asks with the token, for the messages.
+// fetchHealth requests the health with the token, to get the messages.
 func fetchHealth(weir *weirRun, client *http.Client) error {
 	token, err := os.ReadFile(filepath.Join(weir.storage, control.TokenFile))
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// TestKills kills weir -9 again and again, with the endpoint up, down and
-// faulty. What was accepted arrives, in order: of each scrape all or nothing,
-// and nothing only if it was the last that was asked for before a kill, or failed.
+// TestKills kills weir with SIGKILL repeatedly, with the endpoint up, down and
+// faulty. Accepted samples arrive, in order, and each scrape arrives completely
+// or not at all. Only failed scrapes and the last ones requested before a kill
+// may be missing.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget, kills = 10, 500, 9
@@ -21,7 +22,7 @@ func TestKills(t *testing.T) {
 	endpoint := startRecorder(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), target.scrapeBlock(targets, "300ms", "prometheus.remote_write.out.receiver")+remoteWrite(endpoint.URL, ""))
-	last := make([]map[int]bool, targets) // by target: scrapes a kill may have met
+	last := make([]map[int]bool, targets) // by target: scrapes that a kill may have interrupted
 	for i := range last {
 		last[i] = map[int]bool{}
 	}
@@ -56,9 +57,9 @@ func TestKills(t *testing.T) {
 	arrivedWhole(t, target, endpoint, before, last, end, output)
 }
 
-// arrivedWhole fails the test unless as many samples have arrived as were
-// accepted, in order, and of each scrape all or nothing: nothing only if it
-// failed, or is one of last, by target, or is not before end.
+// arrivedWhole fails the test unless all accepted samples have arrived in order
+// and each scrape has arrived completely or not at all. A scrape may only be
+// missing if it failed, is in last, by target, or is not before end.
 func arrivedWhole(t *testing.T, target *load, endpoint *recorder, before float64, last []map[int]bool, end []int, output string) {
 	t.Helper()
 	if got := endpoint.total(); float64(got) < before || before == 0 {
@@ -100,8 +101,8 @@ func arrivedWhole(t *testing.T, target *load, endpoint *recorder, before float64
 	}
 }
 
-// drained waits until nothing is pending at the sinks, each of which has taken
-// something. None named is that of remoteWrite.
+// drained waits until nothing is pending at the sinks and each of them has
+// accepted something. The default sink is that of remoteWrite.
 func drained(t *testing.T, weir *weirRun, sinks ...string) {
 	t.Helper()
 	if sinks == nil {

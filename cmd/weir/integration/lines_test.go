@@ -18,7 +18,7 @@ import (
 )
 
 // lines are log files that are written and rotated while a test runs. Each line
-// has a number, so what is lost, comes twice or too early cannot be hidden.
+// has a number, so that lost, duplicate and reordered lines are always detected.
 type lines struct {
 	*logfiles.Writer
 	t     *testing.T
@@ -28,7 +28,7 @@ type lines struct {
 	quit  chan struct{}
 }
 
-// startLines makes files, of which all that were rotated stay.
+// startLines creates files and keeps all rotated files.
 func startLines(t *testing.T, o logfiles.Options) *lines {
 	t.Helper()
 	o.Dir, o.Keep = t.TempDir(), 1000
@@ -62,7 +62,7 @@ func (l *lines) rotate(file int, how logfiles.Rotation, late int) {
 	}
 }
 
-// flow writes 20 times a second n lines to each file, until pause.
+// flow writes n lines to each file, 20 times per second, until pause.
 func (l *lines) flow(n int) {
 	l.quit = make(chan struct{})
 	l.wg.Go(func() {
@@ -83,7 +83,7 @@ func (l *lines) flow(n int) {
 	})
 }
 
-// pause ends flow.
+// pause stops flow.
 func (l *lines) pause() {
 	if l.quit != nil {
 		close(l.quit)
@@ -92,10 +92,10 @@ func (l *lines) pause() {
 	}
 }
 
-// written returns how many lines were written to all files.
+// written returns the number of lines in all files.
 func (l *lines) written() int { return int(l.Stats(false).Lines) }
 
-// atLeast says whether so many lines were written.
+// atLeast returns an error unless n lines were written.
 func (l *lines) atLeast(n int) error {
 	if got := l.written(); got < n {
 		return fmt.Errorf("%d of %d lines", got, n)
@@ -103,7 +103,8 @@ func (l *lines) atLeast(n int) error {
 	return nil
 }
 
-// source is a loki.source.file of the files, with a job label and more arguments.
+// source returns a loki.source.file block for the files, with a job label and
+// more arguments.
 func (l *lines) source(to string, more ...string) string {
 	return fmt.Sprintf(`
 local.file_match "load" {
@@ -119,7 +120,7 @@ loki.source.file "load" {
 `, l.dir, to, strings.Join(more, "\n  "))
 }
 
-// lokiWrite is a loki.write "out" with endpoint blocks.
+// lokiWrite returns a block loki.write "out" with endpoint blocks.
 func lokiWrite(endpoints ...string) string {
 	return "\nloki.write \"out\" {\n" + strings.Join(endpoints, "") + "}\n"
 }
@@ -129,9 +130,9 @@ const (
 	lokiSourceID = "loki.source.file.load"
 )
 
-// judge says what is wrong with the lines that arrived of all that were written:
-// each must be there once, and in each stream and sequence in order. except says
-// which may be missing, nil none.
+// judge returns an error unless all written lines have arrived, each exactly
+// once, and in order in each stream and sequence. except selects lines that may
+// be missing; it may be nil.
 func (l *lines) judge(arrived []entry, except func(sequence string, n int) bool) error {
 	type place struct{ stream, sequence string }
 	times, last, wrong := map[string]map[int]int{}, map[place]int{}, []string(nil)
@@ -192,8 +193,7 @@ func (l *lines) judge(arrived []entry, except func(sequence string, n int) bool)
 	return fmt.Errorf("%d of %d lines are there:\n%s", len(arrived), l.written(), strings.Join(wrong, "\n"))
 }
 
-// texts returns the lines that stand in the files that are left, by sequence and
-// number.
+// texts returns the lines in the remaining files, by sequence and number.
 func (l *lines) texts() map[string]string {
 	all := map[string]string{}
 	names, _ := filepath.Glob(filepath.Join(l.dir, "app-*"))
@@ -212,7 +212,7 @@ func (l *lines) texts() map[string]string {
 	return all
 }
 
-// ranges prints sorted numbers as ranges, at most ten.
+// ranges formats sorted numbers as ranges, at most ten.
 func ranges(ns []int) string {
 	var b strings.Builder
 	for parts := 0; len(ns) > 0; parts++ {
@@ -233,7 +233,7 @@ func ranges(ns []int) string {
 	return b.String()[1:]
 }
 
-// arrive waits until Loki has as many lines that selector selects as are wanted.
+// arrive waits until Loki has want lines that selector selects.
 func (l *lokiServer) arrive(t *testing.T, selector string, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d lines arrive", want), func() error {
@@ -245,7 +245,7 @@ func (l *lokiServer) arrive(t *testing.T, selector string, want int) {
 	})
 }
 
-// whole waits until all lines are in Loki, each once and in order.
+// whole waits until all lines are in Loki, each exactly once and in order.
 func (l *lines) whole(loki *lokiServer, selector string) (arrived []entry) {
 	l.t.Helper()
 	want := l.written()
@@ -254,8 +254,8 @@ func (l *lines) whole(loki *lokiServer, selector string) (arrived []entry) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for ; time.Now().Before(deadline); <-tick.C {
-		// A query is dear, and a count is too high where lines came twice: it
-		// counts some of those that Loki gives back once.
+		// A query is expensive. A count is too high if lines were sent twice,
+		// because it includes duplicates that Loki returns only once.
 		n, err := loki.count(selector)
 		if err == nil && n < want {
 			err = fmt.Errorf("%d of %d lines arrived", n, want)
@@ -277,8 +277,8 @@ func (l *lines) whole(loki *lokiServer, selector string) (arrived []entry) {
 	return arrived
 }
 
-// taken waits until weir, which ran from the start, has read every line that was
-// written until now.
+// taken waits until weir, which has run since the start, has read every line that
+// has been written.
 func (l *lines) taken(weir *weirRun) {
 	l.t.Helper()
 	want := l.written()
@@ -294,7 +294,7 @@ func (l *lines) taken(weir *weirRun) {
 // linesDropped matches counters of dropped lines that are not 0.
 var linesDropped = regexp.MustCompile(`(?m)^weir_\w*(dropped|lost)\w*_total\{.*\} [^0\n].*$`)
 
-// noneDropped fails the test if weir says that it lost anything.
+// noneDropped fails the test if weir reports lost lines.
 func noneDropped(t *testing.T, weir *weirRun) {
 	t.Helper()
 	for _, line := range linesDropped.FindAllString(metricsPage(t, weir), -1) {
@@ -302,13 +302,13 @@ func noneDropped(t *testing.T, weir *weirRun) {
 	}
 }
 
-// droppedLines returns how many lines a node says it dropped, for whatever reason.
+// droppedLines returns the number of lines that a node dropped, for all reasons.
 func droppedLines(t *testing.T, page, id string) int {
 	t.Helper()
 	return int(counterOf(t, page, id, "weir_component_lines_dropped_total", ""))
 }
 
-// appendTo adds to a file, which it makes if need be.
+// appendTo appends to a file and creates it if necessary.
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -324,7 +324,7 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// TestJudge holds that the judge of the other tests sees what is wrong.
+// TestJudge checks that the judge of the other tests detects errors.
 func TestJudge(t *testing.T) {
 	l := startLines(t, logfiles.Options{Files: 1, Seed: 1})
 	l.add(40)

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// flat prints each entry with all its labels but way, wherever they are, per
-// file in order.
+// flat formats each entry with all its labels and metadata except way, in order
+// per file.
 func flat(es []entry) []string {
 	all := make([]string, len(es))
 	for i, e := range es {
 		labels := maps.Clone(e.labels)
 		maps.Copy(labels, e.metadata)
 		maps.Copy(labels, e.parsed)
-		// Those of Loki's own stay out of streams, and it stores none without a value.
+		// Loki's internal labels are not part of streams, and Loki stores no
+		// labels with an empty value.
 		maps.DeleteFunc(labels, func(name, value string) bool { return strings.HasPrefix(name, "__") || value == "" })
 		all[i] = series{Metric: labels}.key("way") + "| " + e.line
 	}
@@ -44,9 +45,9 @@ func sameLines(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestLogAlloyConfig runs a config as it is written for Alloy, unmodified but
-// for paths and addresses: files of a container runtime are found, parsed,
-// cleaned and labelled.
+// TestLogAlloyConfig runs a config written for Alloy, with only paths and
+// addresses changed: files of a container runtime are found, parsed, cleaned and
+// labelled.
 func TestLogAlloyConfig(t *testing.T) {
 	t.Parallel()
 	loki := startLoki(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogBetweenWeirs sends lines from a weir to another by Loki's push API, and
-// from there to a real Loki, while the one in the middle is stopped, killed and
-// started: every line arrives once.
+// TestLogBetweenWeirs sends lines from one weir to another with Loki's push API,
+// and from there to a real Loki, while the weir in the middle is stopped, killed
+// and started. Every line arrives exactly once.
 func TestLogBetweenWeirs(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, JSON: true, Seed: 13})

@@ -13,11 +13,11 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// dead is an endpoint that answers nobody.
+// dead is an endpoint that never responds.
 func dead(_ int, w http.ResponseWriter, _ *http.Request) bool { return cut(w) }
 
-// TestLogFaultyEndpoint: an endpoint answers 429, 500, nothing, half and late in
-// turn. Every line arrives, and in order as it comes.
+// TestLogFaultyEndpoint: an endpoint responds with 429, with 500, not at all,
+// with half a response, and late, in turn. Every line arrives in order.
 func TestLogFaultyEndpoint(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 8, Seed: 4})
@@ -47,9 +47,9 @@ func TestLogFaultyEndpoint(t *testing.T) {
 	}
 }
 
-// TestLogKills kills weir -9 again and again while files are written and
+// TestLogKills kills weir with SIGKILL repeatedly while files are written and
 // renamed, with the endpoint up, dead and faulty. Every line arrives, in order;
-// what comes twice has the same time and text.
+// duplicates have the same time and text.
 func TestLogKills(t *testing.T) {
 	t.Parallel()
 	const kills = 9
@@ -81,8 +81,9 @@ func TestLogKills(t *testing.T) {
 	}
 }
 
-// TestLogKillWhileLokiIsDown stops a real Loki, kills weir -9, starts both, and
-// does it again by SIGTERM, which must not take long. Loki has every line once.
+// TestLogKillWhileLokiIsDown stops a real Loki, kills weir with SIGKILL and
+// starts both. It repeats this with SIGTERM, which must not take long. Loki has
+// every line exactly once.
 func TestLogKillWhileLokiIsDown(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 6, Seed: 6})
@@ -120,8 +121,8 @@ func TestLogKillWhileLokiIsDown(t *testing.T) {
 	}
 }
 
-// stopsSoon sends SIGTERM. weir promises to be out within 5 s, also in an outage;
-// a machine that does much else gets more.
+// stopsSoon sends SIGTERM. weir guarantees to exit within 5 s, also during an
+// outage; a busy machine gets more time.
 func stopsSoon(t *testing.T, weir *weirRun) {
 	t.Helper()
 	began := time.Now()
@@ -135,15 +136,15 @@ func stopsSoon(t *testing.T, weir *weirRun) {
 	}
 }
 
-// TestLogFanOut: of two loki.write, and of the two endpoints that one of them
-// has, each but one is dead. That one gets every line at once, and the others
-// get them when they are back.
+// TestLogFanOut: there are two loki.write nodes, one with two endpoints, and only
+// one endpoint works. It receives every line immediately; the others receive the
+// lines when they work again.
 func TestLogFanOut(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, Seed: 7})
 	alive, slow, gone := startPushRecorder(t), startPushRecorder(t), startPushRecorder(t)
 	slow.set(func(_ int, w http.ResponseWriter, r *http.Request) bool { // hangs
-		io.Copy(io.Discard, r.Body) // or the server does not see that the client left
+		io.Copy(io.Discard, r.Body) // otherwise, the server does not notice that the client disconnected
 		<-r.Context().Done()
 		return true
 	})

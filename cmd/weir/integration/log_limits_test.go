@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogLimits: a real Loki refuses lines that are too long and streams with
-// too many labels. They are counted and named, they are not sent for ever, and
-// everything beside them in the same pushes arrives.
+// TestLogLimits: a real Loki refuses lines that are too long and streams with too
+// many labels. They are counted and logged and not retried for ever, and all
+// other lines in the same pushes arrive.
 func TestLogLimits(t *testing.T) {
 	t.Parallel()
 	const rounds, perRound = 10, 100

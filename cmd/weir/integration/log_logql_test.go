@@ -35,7 +35,7 @@ return weir.transform {
 }
 `
 
-// lineRewrite drops, promotes and rewrites.
+// lineRewrite drops and rewrites lines and promotes values to labels.
 const lineRewrite = `
 local weir = require "weir"
 
@@ -51,10 +51,11 @@ return weir.transform {
 }
 `
 
-// TestLogPipelines sends the same lines of JSON by four ways to one real Loki:
-// as they are, through native stages, through stage.logql and through a script,
-// which do the same, and makes metrics of them for a real Prometheus. What
-// arrives by the last three is what Loki itself makes of the first, line by line.
+// TestLogPipelines sends the same JSON lines on four paths to one real Loki:
+// unchanged, and through native stages, stage.logql and a script, which do the
+// same work. It also derives metrics from them for a real Prometheus. The lines
+// of the last three paths are equal, line by line, to the result of a Loki query
+// for the unchanged lines.
 func TestLogPipelines(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 3, JSON: true, Seed: 12})
@@ -173,7 +174,7 @@ my.totals "lines" {
 	}
 }
 
-// logQLPipelines are what users write, and what is hard about it.
+// logQLPipelines are typical pipelines and difficult cases.
 var logQLPipelines = []string{
 	`|= "error"`,
 	`!= "GET" |~ "(?i)order|cart"`,
@@ -200,7 +201,7 @@ var logQLPipelines = []string{
 	`| line_format "{{ __line__ | trunc 20 }} {{ .job }}"`,
 }
 
-// logQLLines are lines that parsers read, read in part and do not read.
+// logQLLines are lines that parsers can parse completely, partly or not at all.
 var logQLLines = []string{
 	`{"level":"info","msg":"request served","status":200,"duration_ms":17,"user":"ann","size":"2KB"}`,
 	`{"level":"error","msg":"order failed","status":500,"duration_ms":900,"user":"bob","a":{"b":"deep","c":[1,2]},"list":["x","y"]}`,
@@ -219,9 +220,9 @@ var logQLLines = []string{
 	` `,
 }
 
-// TestLogQLIsLokis runs each of many pipelines at the edge, by stage.logql, and
-// in a query of a real Loki on the same lines: what comes out has the same text
-// and labels, or is missing from both.
+// TestLogQLIsLokis runs each of many pipelines in stage.logql, and in a query of
+// a real Loki for the same lines. The results have the same text and labels, or
+// are missing from both.
 func TestLogQLIsLokis(t *testing.T) {
 	t.Parallel()
 	const each = 20
@@ -256,7 +257,7 @@ loki.source.file "load" {
 	weir := startWeir(t, dir)
 	loki.arrive(t, `{job="load",way=""}`, each*len(logQLLines))
 	for i, pipeline := range logQLPipelines {
-		want := flat(loki.mustQuery(t, `{job="load",way=""} `+pipeline+" | drop __error__, __error_details__")) // which are not stored
+		want := flat(loki.mustQuery(t, `{job="load",way=""} `+pipeline+" | drop __error__, __error_details__")) // these labels are not stored
 		selector := fmt.Sprintf(`{way="%d"}`, i)
 		var got []string
 		eventually(t, pipeline+" is there", func() error {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogSyslog sends what `logger` of util-linux makes, by TCP and UDP in both
-// formats, to a real Loki.
+// TestLogSyslog sends messages of `logger` from util-linux, by TCP and UDP in
+// both formats, to a real Loki.
 func TestLogSyslog(t *testing.T) {
 	t.Parallel()
 	logger, err := exec.LookPath("logger")
@@ -58,7 +58,7 @@ loki.source.syslog "in" {
 	weir := startWeir(t, dir)
 	f := func(way string, port int, flags ...string) {
 		t.Helper()
-		eventually(t, "logger sends", func() error { // the listener may not be there yet
+		eventually(t, "logger sends", func() error { // the listener may not be ready yet
 			cmd := exec.Command(logger, append([]string{"--server", "127.0.0.1", "--port", fmt.Sprint(port), "--tag", "app-" + way, "--priority", "user.warning"}, flags...)...)
 			cmd.Stdin = strings.NewReader("first line of " + way + "\nsecond line of " + way + "\n")
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -84,8 +84,8 @@ loki.source.syslog "in" {
 	}
 }
 
-// TestLogTenants sends lines of one file each to a tenant of a Loki that has
-// tenants, and what names none to the one of the endpoint.
+// TestLogTenants sends the lines of each file to its own tenant of a multi-tenant
+// Loki, and lines without a tenant to the tenant of the endpoint.
 func TestLogTenants(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 3, JSON: true, Seed: 14})

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogOutage writes 10,000 lines a second for half a minute to a weir whose
-// endpoint is dead: its memory stays where it is. WEIR_OUTAGE=10m makes it ten
-// minutes. Then the endpoint takes what there is.
+// TestLogOutage writes 10,000 lines per second for half a minute to a weir whose
+// endpoint is dead: its memory does not grow. WEIR_OUTAGE=10m extends this to ten
+// minutes. Then the endpoint works again and receives the backlog.
 func TestLogOutage(t *testing.T) {
 	t.Parallel()
 	long := 30 * time.Second
@@ -84,7 +84,7 @@ loki.process "p" {
 	}
 }
 
-// residentKiB returns how much memory a process has.
+// residentKiB returns the resident memory of a process.
 func residentKiB(t *testing.T, weir *weirRun) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", weir.cmd.Process.Pid))
@@ -99,9 +99,9 @@ func residentKiB(t *testing.T, weir *weirRun) int {
 	return n
 }
 
-// TestLogFullDisk fills the disk under the journal and the positions while the
-// endpoint is dead: weir keeps running and waits with the files, and when there
-// is room again every line arrives.
+// TestLogFullDisk fills the disk of the journal and of the positions while the
+// endpoint is dead: weir continues to run and stops reading the files. When there
+// is space again, every line arrives.
 func TestLogFullDisk(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {

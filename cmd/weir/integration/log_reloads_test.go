@@ -20,11 +20,11 @@ return weir.transform {
 }
 `
 
-// TestLogReloadsUnderLoad changes the way the lines go, three times a second:
-// directly, through stages, through a script, through both; the source, the
-// stages, the sink and the script change, nodes come and go, by saves and by
-// SIGHUP, while files are written and renamed. Every line arrives once, and per
-// stream in order.
+// TestLogReloadsUnderLoad changes the path of the lines three times per second:
+// directly, through stages, through a script, or through both. The source, the
+// stages, the sink and the script change and nodes are added and removed, by
+// saves and by SIGHUP, while files are written and renamed. Every line arrives
+// exactly once, and in order in each stream.
 func TestLogReloadsUnderLoad(t *testing.T) {
 	const changes = 60
 	l := startLines(t, logfiles.Options{Files: 5, JSON: true, Seed: 8})
@@ -58,7 +58,7 @@ func TestLogReloadsUnderLoad(t *testing.T) {
 				weir.cmd.Process.Signal(syscall.SIGHUP)
 			}
 		}, `reloaded config\.alloy.*\n`)
-		if n%6 >= 2 && n%6 <= 4 && n%5 != 0 { // the signal's reload may come later and take the script along
+		if n%6 >= 2 && n%6 <= 4 && n%5 != 0 { // the reload of the signal may come later and include the script
 			weir.after(func() { write(t, filepath.Join(dir, "scripts", "demo", "mark.lua"), fmt.Sprintf(logMark, n)) }, `reloaded demo\.mark.*\n`)
 		}
 		if n%10 == 0 {

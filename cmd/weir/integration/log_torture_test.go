@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogTorture does what a bad week does, in an order that a seed decides:
-// files are rotated in every way, weir is killed, stopped and reloaded, the
-// script on the way is saved, the network is cut and Loki restarts, while lines
-// are written. Loki has every line once and in order. WEIR_SEED sets the seed.
+// TestLogTorture combines many faults in a random order: files are rotated in
+// every way, weir is killed, stopped and reloaded, the script is saved, the
+// network is cut and Loki restarts, while lines are written. Loki has every line
+// exactly once and in order. WEIR_SEED sets the seed.
 func TestLogTorture(t *testing.T) {
 	t.Parallel()
 	const steps = 30
@@ -67,7 +67,7 @@ demo.mark "m" {
 	config(0)
 	weir := startWeir(t, dir)
 	taken := func() {
-		// Every line is past the source: what it was written in may go.
+		// The source has read every line, so the files may be removed.
 		l.pause()
 		l.whole(loki, `{job="load"}`)
 	}
@@ -90,7 +90,7 @@ demo.mark "m" {
 			if !up {
 				continue
 			}
-			taken() // nobody knows of what a copy is that nobody has seen
+			taken() // a copy of an unread file cannot be recognised
 			t.Logf("%d: %d is copied and truncated", step, file)
 			l.add(20)
 			l.rotate(file, logfiles.CopyTruncate, 0)
@@ -101,7 +101,7 @@ demo.mark "m" {
 			taken()
 			t.Logf("%d: %d is removed and made again", step, file)
 			l.rotate(file, logfiles.Recreate, r.IntN(30))
-			taken() // a death takes what only an open handle reaches
+			taken() // a kill loses files that are only reachable through an open handle
 		case 4:
 			t.Logf("%d: kill -9", step)
 			weir.kill()

@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// lokiConfig is a Loki in one process that keeps everything it takes below DIR.
-// It gives each entry back as it came: it adds no labels and no metadata, and
-// has no limits but those of LIMITS.
+// lokiConfig is the config of a single-process Loki that stores everything below
+// DIR. It returns each entry unchanged: it adds no labels and no metadata, and
+// has no limits except LIMITS.
 const lokiConfig = `
 auth_enabled: AUTH
 server:
@@ -79,11 +79,11 @@ limits_config:
   discover_log_levels: false
 `
 
-// lokiServer is a real Loki. What writes to it does so through wire, whose
-// address stays while the server stops and starts on the same storage.
+// lokiServer is a real Loki. Clients write to it through wire, whose address
+// stays the same while the server is stopped and started with the same storage.
 type lokiServer struct {
 	*process
-	url    string // of the server itself, for queries
+	url    string // of the server, for queries
 	wire   *link
 	dir    string
 	tenant string
@@ -95,7 +95,7 @@ func startLoki(t *testing.T, limits ...string) *lokiServer {
 	return startLokiWith(t, false, limits...)
 }
 
-// startLokiWith is startLoki, with tenants if it asks for them.
+// startLokiWith is startLoki, optionally with several tenants.
 func startLokiWith(t *testing.T, tenants bool, limits ...string) *lokiServer {
 	t.Helper()
 	l := &lokiServer{dir: t.TempDir()}
@@ -116,7 +116,7 @@ func startLokiWith(t *testing.T, tenants bool, limits ...string) *lokiServer {
 	return l
 }
 
-// up starts the server, again if it was stopped, and waits until it is ready.
+// up starts the server and waits until it is ready.
 func (l *lokiServer) up(t *testing.T) {
 	t.Helper()
 	l.process = start(t, filepath.Join(env(t, "SERVERS"), "loki"), "-config.file="+filepath.Join(l.dir, "loki.yaml"))
@@ -125,7 +125,7 @@ func (l *lokiServer) up(t *testing.T) {
 		l.wire.moves(t, l.url)
 	}
 	eventually(t, "Loki takes pushes", func() error {
-		// It answers queries up to ten seconds later.
+		// The server answers queries up to ten seconds later.
 		if err := l.ready(); err != nil && !strings.Contains(err.Error(), "Query Frontend not ready") {
 			return err
 		}
@@ -133,7 +133,7 @@ func (l *lokiServer) up(t *testing.T) {
 	})
 }
 
-// ready returns what is not ready yet.
+// ready returns an error unless the server is ready.
 func (l *lokiServer) ready() error {
 	resp, err := http.Get(l.url + "/ready")
 	if err != nil {
@@ -146,7 +146,7 @@ func (l *lokiServer) ready() error {
 	return nil
 }
 
-// down stops the server; what it has taken stays on its disk.
+// down stops the server. Its data stays on disk.
 func (l *lokiServer) down(t *testing.T) {
 	t.Helper()
 	l.wire.cut()
@@ -158,13 +158,13 @@ func (l *lokiServer) down(t *testing.T) {
 	}
 }
 
-// endpoint is an endpoint block that writes to it, with more arguments.
+// endpoint returns an endpoint block for the server, with more arguments.
 func (l *lokiServer) endpoint(more ...string) string {
 	return endpointBlock("http://"+l.wire.addr, more...)
 }
 
-// endpointBlock is an endpoint of loki.write that does not let a test wait,
-// unless more arguments say so.
+// endpointBlock returns an endpoint block of loki.write with short waiting times
+// for tests, unless more sets them.
 func endpointBlock(url string, more ...string) string {
 	block := fmt.Sprintf("  endpoint {\n    url = \"%s/loki/api/v1/push\"\n", url)
 	for _, usual := range []string{`batch_wait = "200ms"`, `max_backoff_period = "1s"`} {
@@ -176,20 +176,20 @@ func endpointBlock(url string, more ...string) string {
 	return block + "    " + strings.Join(more, "\n    ") + "\n  }\n"
 }
 
-// entry is one line as Loki gives it back.
+// entry is one line as Loki returns it.
 type entry struct {
 	labels   map[string]string // of the stream
 	ns       int64
 	line     string
 	metadata map[string]string
-	parsed   map[string]string // labels that the query's pipeline made
+	parsed   map[string]string // labels that the query's pipeline created
 }
 
-// stream prints the labels of an entry's stream, sorted.
+// stream formats the labels of an entry's stream, sorted.
 func (e entry) stream() string { return series{Metric: e.labels}.key() }
 
-// query returns all entries of the last hour that a LogQL query selects, in
-// order of their time.
+// query returns all entries of the last hour that a LogQL query selects, sorted
+// by time.
 func (l *lokiServer) query(logql string) ([]entry, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
@@ -205,7 +205,8 @@ func (l *lokiServer) query(logql string) ([]entry, error) {
 		if len(got) < page {
 			return append(all, got...), nil
 		}
-		// The next page begins at the last time of this one, which may go on.
+		// The next page starts with the last time of this page, because there may
+		// be more entries with that time.
 		last := got[len(got)-1].ns
 		if last == from {
 			return nil, fatal{fmt.Errorf("%s: more than %d entries have the time %d", logql, page, last)}
@@ -219,7 +220,8 @@ func (l *lokiServer) query(logql string) ([]entry, error) {
 	}
 }
 
-// count returns how many entries of the last hour a LogQL query selects.
+// count returns the number of entries of the last hour that a LogQL query
+// selects.
 func (l *lokiServer) count(logql string) (int, error) {
 	if err := l.ready(); err != nil {
 		return 0, err
@@ -255,7 +257,7 @@ func (l *lokiServer) queryRange(logql string, from, to int64, limit int) ([]entr
 	return parseEntries(body)
 }
 
-// get asks the server; what it finds wrong with a question is fatal.
+// get sends a request to the server. A client error is fatal.
 func (l *lokiServer) get(path string, ask url.Values) ([]byte, error) {
 	req, err := http.NewRequest("GET", l.url+path+"?"+ask.Encode(), nil)
 	if err != nil {
@@ -280,7 +282,7 @@ func (l *lokiServer) get(path string, ask url.Values) ([]byte, error) {
 	return body, err
 }
 
-// parseEntries reads an answer to query_range, in order of time.
+// parseEntries parses a response of query_range, sorted by time.
 func parseEntries(body []byte) ([]entry, error) {
 	var r struct {
 		Data struct {
@@ -314,12 +316,13 @@ func parseEntries(body []byte) ([]entry, error) {
 			all = append(all, e)
 		}
 	}
-	// One stream may come in parts: by its metadata and what the pipeline made.
+	// One stream may be returned in several parts, by its metadata and by labels
+	// of the pipeline.
 	sort.SliceStable(all, func(i, j int) bool { return all[i].ns < all[j].ns })
 	return all, nil
 }
 
-// mustQuery is query, once Loki answers.
+// mustQuery retries query until Loki answers.
 func (l *lokiServer) mustQuery(t *testing.T, logql string) (es []entry) {
 	t.Helper()
 	eventually(t, "Loki answers", func() (err error) {
@@ -329,7 +332,7 @@ func (l *lokiServer) mustQuery(t *testing.T, logql string) (es []entry) {
 	return es
 }
 
-// push writes lines of one stream by Loki's own API, one ns after the other.
+// push sends lines of one stream with Loki's own API, at intervals of one ns.
 func (l *lokiServer) push(labels map[string]string, at int64, lines ...string) error {
 	values := make([][2]string, len(lines))
 	for i, line := range lines {
@@ -350,9 +353,10 @@ func (l *lokiServer) push(labels map[string]string, at int64, lines ...string) e
 	return nil
 }
 
-// TestLokiGivesBackWhatItTook holds that the server the other tests judge by
-// gives back every line once and in order, also over pages, at equal times in
-// two streams and after a restart, and takes one that comes twice once.
+// TestLokiGivesBackWhatItTook checks the server on which the other tests depend:
+// it returns every line exactly once and in order, also over several pages, at
+// equal times in two streams and after a restart, and stores duplicates only
+// once.
 func TestLokiGivesBackWhatItTook(t *testing.T) {
 	t.Parallel()
 	const lines = 60000 // more than a page

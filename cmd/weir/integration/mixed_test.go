@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// mixedConfig is natives and scripts in all languages, each of which does a
-// part: a discovery and a source in TypeScript, a transform in Lua, one in
-// JavaScript, an expression, and a sink in Lua.
+// mixedConfig combines natives and scripts in all languages: a discovery and a
+// source in TypeScript, transforms in Lua and JavaScript, an expression, and a
+// sink in Lua.
 const mixedConfig = `
 discovery.http_json "load" {
   url      = "INVENTORY"
@@ -111,7 +111,7 @@ export default defineTransform({
 });
 `
 
-// mixedHook takes events by requests; ROUTE and VERSION are its own.
+// mixedHook receives events as requests. ROUTE and VERSION are replaced.
 const mixedHook = `
 import { defineSource, state, type Request } from "weir";
 
@@ -150,9 +150,9 @@ return weir.sink {
 `
 
 // TestMixed runs natives and scripts in all languages in one config, against a
-// real Prometheus: what a scripted discovery finds is scraped, goes through all
-// of them and arrives; requests to a script arrive, its routes are replaced by a
-// save and removed with the node.
+// real Prometheus. The targets of a scripted discovery are scraped, and their
+// samples go through all scripts and arrive. Requests to a script arrive; a save
+// replaces its routes, and they are removed together with the node.
 func TestMixed(t *testing.T) {
 	target := startLoad(t, 3)
 	prometheus := startPrometheus(t, "")
@@ -200,7 +200,7 @@ func TestMixed(t *testing.T) {
 		return nil
 	})
 
-	// What is no longer found is no longer scraped.
+	// Targets that are no longer discovered are no longer scraped.
 	hosts("2")
 	has(`load_flag`, 1)
 
@@ -229,18 +229,18 @@ func TestMixed(t *testing.T) {
 		t.Errorf("the error has no line of the TypeScript file:\n%s", tail(out, 2000))
 	}
 
-	// A save replaces the routes, and the state stays.
+	// A save replaces the routes and keeps the state.
 	hook("v2/event", "two")
 	ask("/v2/event", `{"kind":"deploy","n":1}`, 200, "deploy")
 	ask("/event", `{}`, 404, "")
 	has(`events_total{kind="deploy",version="two"} == 3`, 1)
 
-	// They go with the node, and nothing else does.
+	// They are removed with the node; everything else stays.
 	config("")
 	ask("/v2/event", `{}`, 404, "no component runs as my.events.in")
 	has(`load_flag{target="2"} == 42`, 1)
 
-	// Scripts and natives are listed alike.
+	// Scripts and natives are listed in the same way.
 	list, err := exec.Command(env(t, "WEIR"), "components", "--scripts="+filepath.Join(dir, "scripts")).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,8 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// answers is a server that answers all requests alike and keeps what it was sent.
+// answers is a server that gives the same response to all requests and records
+// them.
 type answers struct {
 	*httptest.Server
 

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// TestModulesUnderLoad changes every part of a house while samples flow, with a
-// broken save of each before the good one, kills weir -9 and lets a tenant go
-// with a backlog. Only what a change is about is built again; no scrape is
-// missing or there twice; one scrape after a change every series is there once;
-// and everything that was accepted arrives.
+// TestModulesUnderLoad changes every part of a house while samples flow, each
+// time with a broken save before the good one. It kills weir with SIGKILL and
+// removes a tenant with a backlog. A change only rebuilds the affected nodes, no
+// scrape is missing or duplicate, one scrape after a change every series exists
+// once, and everything that was accepted arrives.
 func TestModulesUnderLoad(t *testing.T) {
 	h := startHouse(t)
 	h.hosts(1)
@@ -53,7 +53,7 @@ func TestModulesUnderLoad(t *testing.T) {
 		h.shows(`c="1"`)
 	}, "", "")
 
-	// The collections of foreachs.
+	// The collections of the foreach blocks.
 	h.change("more targets", func() { h.hosts(1, 2) }, "", `foreach\.targets/foreach_\d2_1.*`)
 	h.mistake("a file of targets", func() {
 		write(t, filepath.Join(h.found.dir, "targets.json"), "[{")
@@ -71,7 +71,8 @@ func TestModulesUnderLoad(t *testing.T) {
 		h.healthy("foreach.tenants")
 	}, "", "")
 
-	// The config: a mistake refuses all of it, scripts are served meanwhile.
+	// The config: a mistake refuses the whole config, while scripts are still
+	// served.
 	config, err := os.ReadFile(h.path("conf/main.alloy"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,14 +80,14 @@ func TestModulesUnderLoad(t *testing.T) {
 	h.mistake("the config", func() { h.save("conf/main.alloy", string(config)+"\nm.scrape \"two\" { }\n") },
 		`cannot reload conf: \S*main\.alloy:\d+:1: missing required attribute forward_to .* \(and 1 more\); nothing was changed`)
 	h.mistake("the config, asked for by SIGHUP", func() { h.weir.cmd.Process.Signal(syscall.SIGHUP) }, `cannot reload conf: `)
-	h.change("a script beside a refused config", func() { h.save("v2/demo/mark.lua", h.mark("new", "2")) },
+	h.change("a script next to a refused config", func() { h.save("v2/demo/mark.lua", h.mark("new", "2")) },
 		`reloaded new\.demo\.mark \(.*\), 1 of \d+ nodes rebuilt"\n`, `m\.both\.x/new\.demo\.mark\.x`)
 	h.change("the config", func() {
 		h.save("conf/main.alloy", strings.Replace(string(config), "array.concat(", "array.concat([], ", 1)+"\nprometheus.relabel \"more\" {\n  forward_to = [m.both.x.receiver]\n}\n")
 	}, `reloaded conf \(.*\), 1 of \d+ nodes rebuilt"\n`, `prometheus\.relabel\.more`)
 	h.change("SIGHUP", func() { h.weir.cmd.Process.Signal(syscall.SIGHUP) }, `reloaded conf \(.*\), 0 of \d+ nodes rebuilt"\n`, "")
 
-	// A tenant goes and leaves a backlog; another one comes.
+	// One tenant is removed and leaves a backlog; another one is added.
 	h.tenant.set(func(_ int, w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
@@ -105,7 +106,7 @@ func TestModulesUnderLoad(t *testing.T) {
 		t.Errorf("the journal of the tenant that went is not listed: %v\n%s", err, stats)
 	}
 
-	// kill -9, with nothing reachable.
+	// SIGKILL while no server is reachable.
 	h.wire.cut()
 	h.load.eachScrapedAfter(t, all(), time.Now())
 	h.load.eachScrapedAfter(t, all(), time.Now())
@@ -134,7 +135,7 @@ func TestModulesUnderLoad(t *testing.T) {
 			}
 		}
 	}
-	// The tenant is back and finds what it left.
+	// The tenant is added again and finds its backlog.
 	tenants = []int{91, 92, 93}
 	h.change("the tenant that is back", func() {
 		h.save("tenants.json", `[{"name": "a", "target": "91"}, {"name": "b", "target": "92"}, {"name": "c", "target": "93"}]`)
@@ -143,7 +144,7 @@ func TestModulesUnderLoad(t *testing.T) {
 	if restarts := h.metric("weir_component_restarts_total"); restarts > 0 {
 		t.Errorf("%v components failed", restarts)
 	}
-	// But for what a machine that is too slow for its scrapes loses.
+	// Except for scrapes that are lost because the machine is too slow.
 	if lost := h.metric("weir_component_samples_dropped_total", "refused"); lost > 0 {
 		t.Errorf("weir dropped %v samples", lost)
 	}

@@ -19,23 +19,23 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// nuisance is something hostile that a running weir meets.
+// nuisance is something hostile that affects a running weir.
 type nuisance struct {
 	name string
-	// config returns blocks; those that send use the receivers
+	// config returns the blocks. Blocks that send use the receivers
 	// prometheus.remote_write.away.receiver and loki.write.away.receiver.
 	config string
-	// act is called ten times a second while the config is in place.
+	// act is called ten times per second while the config is active.
 	act func(n int)
-	// wants matches the metrics page while the nuisance lasts, or is empty.
+	// wants is a pattern for the metrics page during the nuisance, or empty.
 	wants string
 }
 
 // TestInnocentNeighbour: whatever a script, a file or a sender does, another
-// pipeline of the same process misses no scrape, and the process stays below
-// 1 GiB. Each script in testdata/hostile runs for some seconds as a transform of
-// metrics, of logs, or both, by the hooks it defines; then come files, pushes
-// and a collection that changes all the time.
+// pipeline of the same process misses no scrape, and the process stays below 1
+// GiB. Each script in testdata/hostile runs for some seconds as a transform of
+// metrics, logs or both, depending on the hooks that it defines. Then follow
+// files, pushes and a collection that changes continuously.
 func TestInnocentNeighbour(t *testing.T) {
 	const targets, interval, each = 10, 3 * time.Second, 5 * time.Second
 	target, endpoint, away, dir := startLoad(t, 100), startRecorder(t), startRecorder(t), t.TempDir()
@@ -106,7 +106,8 @@ loki.write "away" {
 		if peak >= 1024 {
 			t.Errorf("%s: the process had %d MiB at its peak, want less than 1 GiB", n.name, peak)
 		}
-		// Each is measured by itself; where this is not possible the peak is that of all.
+		// Each is measured separately. If this is not possible, the peak includes
+		// the earlier ones.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", weir.cmd.Process.Pid), []byte("5"), 0)
 	}
 	reload(innocent)
@@ -174,7 +175,7 @@ func scriptNuisances(t *testing.T, dir, lines string, victim *load, logLines fun
 	return all
 }
 
-// fileNuisances are special files, and a file that changes all the time.
+// fileNuisances are special files, and a file that changes continuously.
 func fileNuisances(t *testing.T, dir string) []nuisance {
 	t.Helper()
 	fifo, zero := filepath.Join(dir, "fifo"), filepath.Join(dir, "zero")
@@ -224,12 +225,12 @@ foreach "churn" {
 	}
 }
 
-// pushNuisances are requests that anyone could send.
+// pushNuisances are requests that any client could send.
 func pushNuisances(t *testing.T) []nuisance {
 	t.Helper()
 	post := func(url, contentType, encoding string, body []byte) func(int) {
 		return func(n int) {
-			if n%10 != 0 { // one a second
+			if n%10 != 0 { // one per second
 				return
 			}
 			go func() {
@@ -239,7 +240,7 @@ func pushNuisances(t *testing.T) []nuisance {
 				}
 				req.Header.Set("Content-Type", contentType)
 				req.Header.Set("Content-Encoding", encoding)
-				if resp, err := http.DefaultClient.Do(req); err == nil { // the answer may be anything
+				if resp, err := http.DefaultClient.Do(req); err == nil { // any response is fine
 					resp.Body.Close()
 				}
 			}()

@@ -16,7 +16,7 @@ import (
 )
 
 // browser returns a function that opens a URL in Chromium and returns the page
-// that its scripts have made of it. Cookies are kept between calls.
+// after its scripts have run. Cookies are kept between calls.
 func browser(t *testing.T) (open func(url string) (string, error)) {
 	t.Helper()
 	browser := ""
@@ -41,7 +41,7 @@ func browser(t *testing.T) (open func(url string) (string, error)) {
 	}
 }
 
-// link returns what weir page prints.
+// link returns the output of weir page.
 func (w *weirRun) link() string {
 	w.t.Helper()
 	out, err := exec.Command(env(w.t, "WEIR"), "page", "--storage.path="+w.storage).Output()
@@ -51,9 +51,9 @@ func (w *weirRun) link() string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestForeignPages: the page of a component's route, which has weir's address,
-// cannot use weir's API in a browser that has a session; nor does the browser
-// give the session to a server on another port.
+// TestForeignPages: a page served by a route of a component, which has weir's
+// address, cannot use weir's API in a browser with a session. The browser also
+// does not send the session to a server on another port.
 func TestForeignPages(t *testing.T) {
 	open := browser(t)
 	dir := t.TempDir()
@@ -97,14 +97,14 @@ return weir.source {
 		got = append(got, r.Header.Get("Cookie"))
 	}))
 	_, err = open(other.URL)
-	other.Close() // and waits for the handler
+	other.Close() // waits for the handler
 	if err != nil || len(got) == 0 || strings.Join(got, "") != "" {
 		t.Errorf("a server on another port got cookies %q, %v", got, err)
 	}
 }
 
-// TestPage: a browser runs the page's script to its end: it shows the nodes, and
-// after the next poll their rates; what is broken with its source line.
+// TestPage: a browser runs the script of the page to its end: it shows the nodes,
+// their rates after the next poll, and errors with their source lines.
 func TestPage(t *testing.T) {
 	open := browser(t)
 	dir := t.TempDir()
@@ -158,12 +158,12 @@ return weir.transform { series = function(s, ctx) s.labels.site = end }
 				return fmt.Errorf("no %s in the page:\n%s", want, page)
 			}
 		}
-		// Rates are there after the second answer.
+		// Rates are shown after the second response.
 		rate := regexp.MustCompile(`<span class="id">my.good.default</span><span class="state">healthy</span><span class="num">([0-9.]+k?)</span><span class="num">([0-9.]+k?)</span>`).FindStringSubmatch(page)
 		if rate == nil || rate[1] == "0" || rate[1] != rate[2] {
 			return fmt.Errorf("got rates %q of my.good.default:\n%s", rate, page)
 		}
-		// The same in the graph.
+		// The graph shows the same rates.
 		if want := rate[1] + "/s in · " + rate[2] + "/s out</text>"; !strings.Contains(page, want) {
 			return fmt.Errorf("no %s in the graph:\n%s", want, page)
 		}

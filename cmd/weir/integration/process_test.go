@@ -20,10 +20,11 @@ import (
 	"github.com/weir-run/weir/engine/control"
 )
 
-// patience bounds every wait: the machine may be slow, a hang may not pass.
+// patience limits every wait: the machine may be slow, but a hang must fail the
+// test.
 const patience = 3 * time.Minute
 
-// process is a program under test with its output.
+// process is a running program with its output.
 type process struct {
 	t    *testing.T
 	name string
@@ -35,8 +36,8 @@ type process struct {
 	out bytes.Buffer
 }
 
-// start runs a program; its output is shown if the test fails. It is killed at
-// the end of the test if it still runs.
+// start runs a program and kills it at the end of the test if it still runs. Its
+// output is shown if the test fails.
 func start(t *testing.T, program string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: filepath.Base(program), cmd: exec.Command(program, args...), done: make(chan struct{})}
@@ -69,13 +70,13 @@ func (p *process) output() string {
 	return p.out.String()
 }
 
-// kill is kill -9, and waits.
+// kill sends SIGKILL and waits.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.done
 }
 
-// stop is SIGTERM; it returns the exit status.
+// stop sends SIGTERM and returns the exit status.
 func (p *process) stop() int {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -89,8 +90,8 @@ func (p *process) stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// after does something and waits until what is printed since then matches; it
-// returns the first submatch, or else the match.
+// after calls do and waits until the output since then matches. It returns the
+// first submatch, or else the match.
 func (p *process) after(do func(), pattern string) string {
 	p.t.Helper()
 	from := len(p.output())
@@ -113,8 +114,8 @@ func (p *process) after(do func(), pattern string) string {
 	return got
 }
 
-// await waits until the output matches and returns the first submatch of the
-// n-th match, counted from 1.
+// await waits until the output has n matches and returns the first submatch of
+// the n-th one, counted from 1.
 func (p *process) await(n int, pattern string) string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -135,7 +136,7 @@ func (p *process) await(n int, pattern string) string {
 	return got
 }
 
-// fatal is an error that waiting does not mend.
+// fatal is an error that does not disappear by waiting.
 type fatal struct{ error }
 
 // eventually polls until f returns nil.
@@ -168,14 +169,14 @@ func tail(s string, n int) string {
 	return s
 }
 
-// weirRun is a weir with its storage.
+// weirRun is a weir process with its storage.
 type weirRun struct {
 	*process
-	url     string // of its port
+	url     string // URL of its port
 	storage string
 }
 
-// request returns the answer to a request over the control socket.
+// request returns the response to a request over the control socket.
 func (w *weirRun) request(path string) string {
 	w.t.Helper()
 	resp, err := control.Client(w.storage).Get(control.URL(path))
@@ -190,17 +191,17 @@ func (w *weirRun) request(path string) string {
 	return string(body)
 }
 
-// pageLine is how weir says where its page is. The log may name other
-// addresses before it.
+// pageLine matches the line with which weir reports the address of its page.
+// Earlier log lines may contain other addresses.
 const pageLine = `(?m)msg="page: (https?://127\.0\.0\.1:\d+)"$`
 
-// startWeir runs a config that stands in dir/config.alloy.
+// startWeir runs the config dir/config.alloy.
 func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 	t.Helper()
 	return startWeirAt(t, dir, "config.alloy", flags...)
 }
 
-// startWeirAt runs a config that stands in dir, as a file or a directory.
+// startWeirAt runs a config in dir, which is a file or a directory.
 func startWeirAt(t *testing.T, dir, config string, flags ...string) *weirRun {
 	t.Helper()
 	storage := filepath.Join(dir, "data")
@@ -209,8 +210,8 @@ func startWeirAt(t *testing.T, dir, config string, flags ...string) *weirRun {
 	return &weirRun{process: p, url: p.await(1, pageLine), storage: storage}
 }
 
-// startPrometheus runs a real server that takes remote writes and scrapes what
-// scrapeConfigs (YAML) says, and returns its URL.
+// startPrometheus runs a real server that accepts remote writes and scrapes the
+// targets in scrapeConfigs (YAML). It returns its URL.
 func startPrometheus(t *testing.T, scrapeConfigs string) string {
 	t.Helper()
 	return startPrometheusWindow(t, "30m", scrapeConfigs)
@@ -222,7 +223,7 @@ func startPrometheusWindow(t *testing.T, window, scrapeConfigs string) string {
 	return startPrometheusWith(t, window, scrapeConfigs, "--enable-feature=exemplar-storage")
 }
 
-// startPrometheusWith is startPrometheusWindow with flags.
+// startPrometheusWith is startPrometheusWindow with additional flags.
 func startPrometheusWith(t *testing.T, window, scrapeConfigs string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,19 +14,20 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// pushRecorder is an endpoint of Loki's push API that keeps every line in the
-// order it came, so that a test sees what a Loki would hide.
+// pushRecorder is an endpoint of Loki's push API that records every line in the
+// order of arrival, so that a test detects errors that Loki would hide.
 type pushRecorder struct {
 	listener
-	// counts: it counts lines, with those that come again, and keeps none.
+	// counts: it only counts lines, including duplicates, and does not store
+	// them.
 	counts bool
 
 	counted  int
 	byStream map[string]*pushed
-	again    int // lines that came with the same time again
+	again    int // number of duplicate lines with the same time
 }
 
-// pushed is what came of one stream and tenant, repetitions left out.
+// pushed is the data received for one stream and tenant, without duplicates.
 type pushed struct {
 	labels  map[string]string
 	entries []entry
@@ -101,7 +102,7 @@ func (r *pushRecorder) add(tenant string, s push.Stream) error {
 	return nil
 }
 
-// entries returns what came, per stream in the order it came.
+// entries returns the received lines, per stream in the order of arrival.
 func (r *pushRecorder) entries() (all []entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +117,7 @@ func (r *pushRecorder) entries() (all []entry) {
 	return all
 }
 
-// count returns how many different lines came.
+// count returns the number of different lines that were received.
 func (r *pushRecorder) count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,10 +130,10 @@ func (r *pushRecorder) count() (n int) {
 	return n
 }
 
-// endpoint is an endpoint block that writes to it, with more arguments.
+// endpoint returns an endpoint block for the recorder, with more arguments.
 func (r *pushRecorder) endpoint(more ...string) string { return endpointBlock(r.URL, more...) }
 
-// whole waits until all lines came, each once and in order.
+// whole waits until all lines have arrived, each exactly once and in order.
 func (r *pushRecorder) whole(t *testing.T, l *lines) {
 	t.Helper()
 	want := l.written()

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// series is one series of a query's result; values are as Prometheus prints them.
+// series is one series of a query result. Values are formatted by Prometheus.
 type series struct {
 	Metric map[string]string
 	Value  [2]any
 	Values [][2]any
 }
 
-// key prints the labels but for those in without.
+// key formats the labels, except those in without.
 func (s series) key(without ...string) string {
 	m := map[string]string{}
 	for k, v := range s.Metric {
@@ -43,7 +43,7 @@ func (s series) key(without ...string) string {
 	return b.String()
 }
 
-// query asks prometheus; a zero at is now.
+// query queries Prometheus. If at is zero, it uses the current time.
 func query(prometheus, promql string, at time.Time) ([]series, error) {
 	form := url.Values{"query": {promql}}
 	if !at.IsZero() {
@@ -80,7 +80,7 @@ func mustQuery(t *testing.T, prometheus, promql string, at time.Time) []series {
 	return ss
 }
 
-// number is a query's one value; 0 when the result is empty.
+// number returns the single value of a query, or 0 if the result is empty.
 func number(prometheus, promql string, at time.Time) (float64, error) {
 	ss, err := query(prometheus, promql, at)
 	if err != nil || len(ss) == 0 {
@@ -103,7 +103,7 @@ func (s series) sequence(t *testing.T) []int {
 	return out
 }
 
-// checkScrapes holds that the values are the numbers of scrapes, in order, and
+// checkScrapes checks that the values are the numbers of scrapes, in order, and
 // that no more are missing than failed.
 func (s series) checkScrapes(t *testing.T, failed int) {
 	t.Helper()
@@ -120,7 +120,7 @@ func (s series) checkScrapes(t *testing.T, failed int) {
 	}
 }
 
-// exemplarLabels prints the exemplars of the series that sel selects.
+// exemplarLabels formats the exemplars of the series that sel selects.
 func exemplarLabels(prometheus, sel string) (string, error) {
 	resp, err := http.PostForm(prometheus+"/api/v1/query_exemplars", url.Values{
 		"query": {sel}, "start": {"1600000000"}, "end": {strconv.FormatInt(time.Now().Unix()+60, 10)},

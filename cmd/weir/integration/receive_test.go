@@ -23,7 +23,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// receiveBlock is a prometheus.receive_http on a port, in front of the sink.
+// receiveBlock returns a prometheus.receive_http block for a port, in front of
+// the sink.
 func receiveBlock(port int, more string) string {
 	return fmt.Sprintf(`
 prometheus.receive_http "in" {
@@ -39,14 +40,14 @@ prometheus.receive_http "in" {
 `, port, more)
 }
 
-// lastPort is the last port that freePort has tried.
+// lastPort is the last port that freePort tried.
 var lastPort atomic.Uint32
 
 func init() { lastPort.Store(10000 + rand.Uint32N(10000)) }
 
-// freePort returns a port that is free now and stays free for the test: a receiver
-// that is killed or moves must find it free. No other test gets it, and Linux assigns
-// ports from 32768 on.
+// freePort returns a port that is free and stays free for the test, because a
+// receiver that is killed or moved must find it free. No other test gets it, and
+// Linux only assigns ports from 32768.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -60,7 +61,7 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// writesTo is the part of a Prometheus's config that writes to weir.
+// writesTo returns the part of a Prometheus config that writes to weir.
 func writesTo(port int, message, more string) string {
 	return fmt.Sprintf(`
 remote_write:
@@ -73,7 +74,8 @@ remote_write:
 `, port, message, more)
 }
 
-// startHistograms is a target with native histograms, observed at each scrape.
+// startHistograms starts a target with native histograms that are observed at
+// each scrape.
 func startHistograms(t *testing.T) string {
 	reg := prometheus.NewRegistry()
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -93,8 +95,8 @@ func startHistograms(t *testing.T) string {
 	return strings.TrimPrefix(srv.URL, "http://")
 }
 
-// raw returns all samples and histograms between two times of a server, by
-// series and as JSON.
+// raw returns all samples and histograms of a server between two times, by series
+// and as JSON.
 func raw(prometheus string, from, to time.Time) (map[string]string, error) {
 	at := strconv.FormatFloat(float64(to.UnixMilli())/1000, 'f', 3, 64)
 	sel := fmt.Sprintf(`{__name__=~".+"}[%dms]`, to.Sub(from).Milliseconds())
@@ -126,8 +128,9 @@ func raw(prometheus string, from, to time.Time) (map[string]string, error) {
 	return out, nil
 }
 
-// TestReceive: what a Prometheus has and what another one gets from it through
-// weir are equal: samples, native histograms, staleness, exemplars, metadata.
+// TestReceive compares the data of a Prometheus with the data that another one
+// receives from it through weir. They must be equal: samples, native histograms,
+// staleness, exemplars, metadata.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"prometheus.WriteRequest", "io.prometheus.write.v2.Request"} {
@@ -160,7 +163,7 @@ prometheus.remote_write "out" {
 	}
 	native := startHistograms(t)
 	fmt.Fprintf(&jobs, "  - job_name: native\n    scrape_native_histograms: true\n    always_scrape_classic_histograms: true\n    static_configs: [{targets: [%q]}]\n", native)
-	if message != "prometheus.WriteRequest" { // which has no custom buckets, so Prometheus does not send them
+	if message != "prometheus.WriteRequest" { // 1.0 has no custom buckets, so Prometheus does not send them
 		fmt.Fprintf(&jobs, "  - job_name: custom\n    convert_classic_histograms_to_nhcb: true\n    static_configs: [{targets: [%q]}]\n", addr)
 		jobs.WriteString("    metrics_path: /text\n")
 	}
@@ -200,7 +203,7 @@ prometheus.remote_write "out" {
 		t.Errorf("only %d series compared, %d of them native histograms", len(want), histograms)
 	}
 
-	// What is there and what ended.
+	// Current and ended series.
 	eventually(t, "instant values are equal", func() error {
 		at := time.Now().Add(-2 * time.Second)
 		got, want := map[string]string{}, map[string]string{}
@@ -222,7 +225,7 @@ prometheus.remote_write "out" {
 		if s := mustQuery(t, to, name, time.Time{}); len(s) != 0 {
 			t.Errorf("%s is still there: %v", name, s)
 		}
-		// Some of the 5 scrapes before it went may have come too late.
+		// Some of the 5 scrapes before the series ended may have been too late.
 		if s := mustQuery(t, to, name+"[5m]", time.Time{}); len(s) != 1 || len(s[0].Values) > 5 {
 			t.Errorf("%s: %v, want the 5 samples before it went", name, s)
 		}
@@ -243,8 +246,8 @@ prometheus.remote_write "out" {
 	}
 }
 
-// TestReceiveKills kills weir again and again while a Prometheus writes to it
-// and the endpoint is away now and then. Everything arrives, in order.
+// TestReceiveKills kills weir repeatedly while a Prometheus writes to it and the
+// endpoint is sometimes down. Everything arrives, in order.
 func TestReceiveKills(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget = 5, 400
@@ -252,7 +255,8 @@ func TestReceiveKills(t *testing.T) {
 	target := startLoad(t, perTarget)
 	dir := t.TempDir()
 	port := freePort(t)
-	// configure changes settings of the server and of the sink while samples come.
+	// configure changes settings of the server and of the sink while samples
+	// arrive.
 	configure := func(n int) {
 		write(t, filepath.Join(dir, "config.alloy"), receiveBlock(port, fmt.Sprintf("graceful_shutdown_timeout = \"%ds\"", 10+n))+
 			remoteWrite(sink.URL, fmt.Sprintf("external_labels = { \"n\" = \"%d\" }", n%2)))
@@ -287,7 +291,7 @@ func TestReceiveKills(t *testing.T) {
 	eventually(t, "all that was scraped arrives", func() error {
 		return sink.complete(t, targets*perTarget, end, "job", "instance", "n")
 	})
-	// The sender's own database says whether a scrape was ever there to be sent.
+	// The sender's own database shows whether a scrape was available for sending.
 	if n, err := number(from, fmt.Sprintf(`min(count_over_time(up[10m])) >= %d`, end), time.Time{}); err != nil || n == 0 {
 		t.Errorf("the sender has %v scrapes of %d: %v", n, end, err)
 	}
@@ -296,8 +300,8 @@ func TestReceiveKills(t *testing.T) {
 	}
 }
 
-// TestReceiveBackPressure: a full journal makes the client wait and nobody
-// lose anything.
+// TestReceiveBackPressure: a full journal makes the client wait, and no samples
+// are lost.
 func TestReceiveBackPressure(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget = 4, 2000

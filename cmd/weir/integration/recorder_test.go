@@ -20,15 +20,15 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// listener is a server of tests that can be made to answer as it should not.
+// listener is a test server that can simulate faults.
 type listener struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	requests int
-	late     []string // what is older than something before it, and no repetition
-	// answer is asked before a request is looked at, and does so itself if it
-	// returns true.
+	late     []string // samples that are older than an earlier one of their series and not duplicates
+	// answer is called before a request is processed. If it returns true, it has
+	// sent the response.
 	answer func(request int, w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -38,8 +38,8 @@ func (l *listener) set(answer func(request int, w http.ResponseWriter, r *http.R
 	l.answer = answer
 }
 
-// body returns a request's body and number; ok is false when there is nothing
-// more to do about it.
+// body returns the body and number of a request. ok is false if the request needs
+// no further processing.
 func (l *listener) body(w http.ResponseWriter, req *http.Request) (body []byte, n int, ok bool) {
 	l.mu.Lock()
 	n, answer := l.requests, l.answer
@@ -49,10 +49,10 @@ func (l *listener) body(w http.ResponseWriter, req *http.Request) (body []byte, 
 		return nil, n, false
 	}
 	body, err := io.ReadAll(req.Body)
-	return body, n, err == nil // or the client left
+	return body, n, err == nil // false if the client disconnected
 }
 
-// tellLate fails the test if something came late.
+// tellLate fails the test if samples arrived out of order.
 func (l *listener) tellLate(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
@@ -66,32 +66,32 @@ func (l *listener) tellLate(t *testing.T) {
 	}
 }
 
-// recorder is a remote write endpoint that keeps every sample in the order it
-// came, so that a test sees what a database would hide.
+// recorder is a remote write endpoint that records every sample in the order of
+// arrival, so that a test detects errors that a database would hide.
 type recorder struct {
 	listener
-	// text: it takes batches in text form, as scripts send them, instead.
+	// text: it accepts batches in text form, as scripts send them, instead.
 	text bool
 
 	bySeries map[string]*recorded
-	// reject makes it answer 400; rejected are the samples that it has rejected and
-	// not accepted since.
+	// reject returns true for requests to answer with 400. rejected are the
+	// samples that were rejected and not accepted since.
 	reject   func(request int) bool
 	rejected map[rejectedSample]bool
 }
 
-// rejectedSample is a sample by its series and timestamp.
+// rejectedSample identifies a sample by its series and timestamp.
 type rejectedSample struct {
 	series string
 	t      int64
 }
 
-// recorded is what came of one series, repetitions left out.
+// recorded is the data received for one series, without duplicates.
 type recorded struct {
 	labels map[string]string
 	t      []int64
 	v      []float64 // NaN for a staleness marker
-	again  int       // repetitions
+	again  int       // number of duplicates
 }
 
 func startRecorder(t *testing.T) *recorder {
@@ -154,7 +154,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// decode reads a request's body.
+// decode decodes the body of a request.
 func (r *recorder) decode(body []byte) (*prompb.WriteRequest, error) {
 	wr := &prompb.WriteRequest{}
 	if !r.text {
@@ -196,7 +196,7 @@ func (s *recorded) add(t int64, v float64) (mistake string) {
 	return fmt.Sprintf("%v@%d comes after %v@%d", v, t, s.v[n-1], s.t[n-1])
 }
 
-// group returns the series with that name, by their labels without some.
+// group returns the series with a name, by their labels except some.
 func (r *recorder) group(name string, without ...string) map[string][]*recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *recorder) group(name string, without ...string) map[string][]*recorded 
 	for _, s := range r.bySeries {
 		if s.labels["__name__"] == name {
 			k := series{Metric: s.labels}.key(without...)
-			now := *s // samples come meanwhile
+			now := *s // samples arrive concurrently
 			all[k] = append(all[k], &now)
 		}
 	}
@@ -214,8 +214,8 @@ func (r *recorder) group(name string, without ...string) map[string][]*recorded 
 // ended reports whether the last of a series is a staleness marker.
 func (s *recorded) ended() bool { return math.IsNaN(s.v[len(s.v)-1]) }
 
-// beside returns how many samples of some of the series came while another was
-// not ended.
+// The result is the number of samples of the series that arrived while another one
+// had not ended.
 func beside(ss []*recorded) (n int) {
 	type sample struct {
 		t  int64
@@ -246,8 +246,8 @@ func beside(ss []*recorded) (n int) {
 	return n
 }
 
-// scrapes checks the order of all samples, and returns for each load_total, by
-// its labels without some, how often each scrape is there.
+// scrapes checks the order of all samples. For each load_total, by its labels
+// except some, it returns how often each scrape exists.
 func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]int {
 	t.Helper()
 	r.tellLate(t)
@@ -265,7 +265,8 @@ func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]i
 	return seen
 }
 
-// complete returns what lacks scrapes from 1 to end, but for as many as failed.
+// complete returns an error for series that lack scrapes from 1 to end, apart
+// from as many as failed.
 func (r *recorder) complete(t *testing.T, ofSeries, end int, without ...string) error {
 	t.Helper()
 	seen, group := r.scrapes(t, without...), r.group("load_total", without...)
@@ -290,7 +291,8 @@ func (r *recorder) complete(t *testing.T, ofSeries, end int, without ...string) 
 	return nil
 }
 
-// failed returns how many scrapes of a target failed, as what arrived says.
+// failed returns the number of failed scrapes of a target according to the
+// received samples.
 func (r *recorder) failed(target int) (n int) {
 	for _, ss := range r.group("up") {
 		for _, s := range ss {
@@ -307,7 +309,7 @@ func (r *recorder) failed(target int) (n int) {
 	return n
 }
 
-// total returns how many different samples came.
+// total returns the number of different samples that were received.
 func (r *recorder) total() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

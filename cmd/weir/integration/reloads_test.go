@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// TestReloadsUnderLoad changes the way the samples go, three times a second:
-// directly, through rules, through a script, through both, with nodes that
-// come and go, other rules, another interval and an endpoint more or less.
-// Every scrape arrives once, in order, and at no time is an old series beside
-// the new. The second endpoint is a Prometheus that takes nothing out of order.
+// TestReloadsUnderLoad changes the path of the samples three times per second:
+// directly, through rules, through a script, or through both. Nodes are added and
+// removed, rules and interval change, and an endpoint is added and removed. Every
+// scrape arrives once, in order, and an old series never overlaps the new one.
+// The second endpoint is a Prometheus that accepts no out-of-order samples.
 func TestReloadsUnderLoad(t *testing.T) {
 	const targets, perTarget, changes = 8, 300, 60
 	target := startLoad(t, perTarget)
@@ -60,8 +60,8 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 	}
 	target.scrapedAfter(t, targets, time.Now())
 	for _, line := range dropped.FindAllString(metricsPage(t, weir), -1) {
-		// What was on its way to the second endpoint when that went has no place
-		// to go to. The log says which scrapes of a machine that is busy were late.
+		// Samples in flight to the second endpoint when it is removed are
+		// dropped. The log shows which scrapes were late on a busy machine.
 		if strings.Contains(line, `reason="endpoint_removed"`) {
 			continue
 		}
@@ -109,7 +109,8 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 			t.Fatalf("%s: only %d scrapes", k, last)
 		}
 	}
-	// What a reload replaced has ended. What weir last sent has not: it stopped.
+	// Series that a reload replaced have ended. The last series have not, because
+	// weir stopped.
 	samples, alive := 0, 0
 	for k, ss := range first.group("load_total", "r", "s") {
 		samples += beside(ss)
@@ -128,6 +129,6 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 		t.Error("all series have ended: weir sent staleness markers when it stopped")
 	}
 	if samples > 0 {
-		t.Errorf("%d samples came beside an old series", samples)
+		t.Errorf("%d samples came before an old series had ended", samples)
 	}
 }

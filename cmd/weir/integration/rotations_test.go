@@ -9,13 +9,13 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// everyWay are the rotations there are.
+// everyWay contains all kinds of rotation.
 var everyWay = []logfiles.Rotation{logfiles.Rename, logfiles.CopyTruncate, logfiles.Recreate}
 
-// TestLogRotations rotates files that are read, by all ways in turn, with lines
-// that are written to the old file after it was renamed, with lines that end
-// later than they begin, and several times between two looks. Every line
-// arrives in a real Loki, once and in order.
+// TestLogRotations rotates files in all ways in turn while they are read: with
+// lines that are written to the old file after it was renamed, with lines that
+// are completed later, and several times between two polls. Every line arrives in
+// a real Loki, exactly once and in order.
 func TestLogRotations(t *testing.T) {
 	t.Parallel()
 	const rounds, perRound = 12, 700
@@ -33,10 +33,10 @@ func TestLogRotations(t *testing.T) {
 				t.Fatal(err)
 			}
 			if how != logfiles.Rename {
-				// What is removed before anybody has seen it is gone for everybody.
+				// A file that is removed before anything has opened it is lost.
 				l.taken(weir)
 			}
-			for range 1 + file%3 { // several times if the files stay
+			for range 1 + file%3 { // several times if files are not removed
 				l.rotate(file, how, 30)
 				if how != logfiles.Rename {
 					break
@@ -57,16 +57,16 @@ func TestLogRotations(t *testing.T) {
 	}
 }
 
-// TestLogRotationsUnderLoad is the same without waiting for anybody: the files
-// are written to all the time, and rotated by renames and copies. What the copy
-// has that was not read from the original is read from the copy.
+// TestLogRotationsUnderLoad does the same without waiting: the files are written
+// continuously and rotated by renaming and copying. Lines that were not read from
+// the original are read from the copy.
 func TestLogRotationsUnderLoad(t *testing.T) {
 	l := startLines(t, logfiles.Options{Files: 6, JSON: true, Seed: 2})
 	loki := startLoki(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
 	weir := startWeir(t, dir)
-	l.flow(50) // 6,000 lines a second
+	l.flow(50) // 6,000 lines per second
 	for round := range 15 {
 		eventually(t, "more is written", func() error { return l.atLeast((round + 1) * 4000) })
 		for file := range l.files {
@@ -76,8 +76,8 @@ func TestLogRotationsUnderLoad(t *testing.T) {
 			}
 			l.rotate(file, how, 40)
 		}
-		// Of content that comes and goes before anybody looks nobody knows that a
-		// copy is of it.
+		// If content is replaced before it is read, its copy cannot be
+		// recognised.
 		from := l.written()
 		eventually(t, "each has new lines", func() error { return l.atLeast(from + 2*50*l.files) })
 		l.taken(weir)
@@ -90,9 +90,9 @@ func TestLogRotationsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestLogRotationsWithoutNewFile is logrotate with nocreate: services write to the
-// renamed or deleted file for two seconds before they make the new one. Meanwhile
-// no pattern matches the file.
+// TestLogRotationsWithoutNewFile simulates logrotate with nocreate: services
+// write to the renamed or deleted file for two seconds before they create the new
+// one. Meanwhile, no file matches the pattern.
 func TestLogRotationsWithoutNewFile(t *testing.T) {
 	t.Parallel()
 	const perTick = 5
@@ -103,7 +103,7 @@ func TestLogRotationsWithoutNewFile(t *testing.T) {
 	l.add(100)
 	weir := startWeir(t, dir)
 	l.taken(weir)
-	l.flow(perTick) // 20 times a second
+	l.flow(perTick) // 20 times per second
 	more := func(ticks int) {
 		from := l.written()
 		eventually(t, "more is written", func() error { return l.atLeast(from + ticks*perTick*l.files) })
@@ -125,7 +125,7 @@ func TestLogRotationsWithoutNewFile(t *testing.T) {
 			}
 		}
 		more(20)
-		l.taken(weir) // and has all new files open: what is deleted unseen is gone
+		l.taken(weir) // weir must have opened all new files: a file that is deleted before is lost
 	}
 	l.pause()
 	l.whole(loki, `{job="load"}`)
@@ -136,8 +136,8 @@ func TestLogRotationsWithoutNewFile(t *testing.T) {
 }
 
 // TestLogRotationsWhileDown stops weir, rotates the files several times and
-// starts it again: it finishes the old files before the new. A file that is
-// only truncated has its lines in the copy.
+// starts it again: it reads the old files to the end before the new ones. The
+// lines of a truncated file are in its copy.
 func TestLogRotationsWhileDown(t *testing.T) {
 	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, Seed: 3})
@@ -147,7 +147,7 @@ func TestLogRotationsWhileDown(t *testing.T) {
 	l.add(100)
 	weir := startWeir(t, dir)
 	for round := range 4 {
-		// A file of which nothing was read is not known by its copy.
+		// A copy can only be recognised if some of the original was read.
 		loki.arrive(t, `{job="load"}`, l.written())
 		l.add(500)
 		if round%2 == 0 {

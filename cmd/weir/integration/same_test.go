@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scripted is a target whose body is a function of how often one scraper asked.
+// scripted is a target whose body depends on the number of requests of a scraper.
 type scripted func(n int) (status int, contentType, body string)
 
 const (
@@ -85,8 +85,8 @@ state{state="off"} 0
 	},
 }
 
-// startScripted serves scriptedTargets; each scraper, known by its User-Agent,
-// has its own count.
+// startScripted serves scriptedTargets. Each scraper, identified by its
+// User-Agent, has its own count.
 func startScripted(t *testing.T) (addr string) {
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -106,7 +106,7 @@ func startScripted(t *testing.T) (addr string) {
 	return strings.TrimPrefix(srv.URL, "http://")
 }
 
-// volatile are series whose values depend on when and how fast a scrape was.
+// volatile are series whose values depend on the time and duration of a scrape.
 const volatile = `scrape_duration_seconds|scrape_series_added`
 
 func TestSameAsPrometheus(t *testing.T) {
@@ -131,7 +131,7 @@ prometheus.scrape "all" {
 `+remoteWrite(prometheus, `external_labels = { "via" = "weir" }`))
 	weir := startWeir(t, dir)
 
-	// Both have had every target change its mind, and some scrapes more.
+	// Both have seen every target change, and some more scrapes.
 	eventually(t, "weir's samples arrive", func() error {
 		n, err := number(prometheus, `sum(count_over_time(up{via="weir"}[5m]))`, time.Time{})
 		if want := float64(len(scriptedTargets) * 12); err == nil && n < want {
@@ -140,7 +140,7 @@ prometheus.scrape "all" {
 		return err
 	})
 
-	// Instant values: what is there, what has gone stale, and with what labels.
+	// Instant values: current series, stale series, and their labels.
 	var got, want map[string]string
 	eventually(t, "instant values are the same", func() error {
 		at := time.Now()
@@ -169,7 +169,7 @@ prometheus.scrape "all" {
 		if s := mustQuery(t, prometheus, name, time.Time{}); len(s) != 0 {
 			t.Errorf("%s is still there: %v", name, s)
 		}
-		// Some of the 5 scrapes before it went may have come too late.
+		// Some of the 5 scrapes before the series ended may have been too late.
 		if s := mustQuery(t, prometheus, name+`{via="weir"}[5m]`, time.Time{}); len(s) != 1 || len(s[0].Values) > 5 {
 			t.Errorf("%s via weir: %v, want the 5 samples before it went", name, s)
 		}
@@ -192,8 +192,8 @@ prometheus.scrape "all" {
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
-	// As after a stop of Prometheus, all series are still current: a restart
-	// leaves no gap.
+	// As after a stop of Prometheus, all series are still current, so that a
+	// restart leaves no gap.
 	if n := mustQuery(t, prometheus, `{via="weir",__name__!~"`+volatile+`"}`, time.Time{}); len(n) != len(got) {
 		t.Errorf("%d of %d series are current after weir stopped", len(n), len(got))
 	}
@@ -237,7 +237,7 @@ prometheus.scrape "node" {
 	})
 }
 
-// remoteWrite is a block prometheus.remote_write "out" to a server.
+// remoteWrite returns a block prometheus.remote_write "out" for a server.
 func remoteWrite(prometheus, more string) string {
 	return fmt.Sprintf(`
 prometheus.remote_write "out" {

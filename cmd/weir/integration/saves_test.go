@@ -12,12 +12,12 @@ import (
 
 const (
 	saveTargets = 10
-	saveSeries  = 1000 // 10 × 1,000 at 500 ms: 20,000 samples a second
+	saveSeries  = 1000 // 10 × 1,000 at 500 ms: 20,000 samples per second
 	saves       = 200
 )
 
-// version is a script that marks load_flag and one series in ten of load_total
-// with its version, and leaves the rest alone.
+// version returns a script that marks load_flag and one in ten series of
+// load_total with its version and does not change other series.
 func version(n int) string {
 	return fmt.Sprintf(`local weir = require "weir"
 return weir.transform {
@@ -43,18 +43,18 @@ demo.mark "default" {
 	weir := startWeir(t, dir)
 	target.scrapedAfter(t, saveTargets, time.Now())
 
-	right := make([]time.Time, 0, saves) // when version n+1 must be the only one
+	right := make([]time.Time, 0, saves) // the time from which version n+1 must be the only one
 	for n := 1; n <= saves; n++ {
-		if n%20 == 0 { // a mistake: the version before goes on
+		if n%20 == 0 { // a mistake: the previous version continues
 			write(t, script, version(n)+"a mistake\n")
 			weir.await(n/20, `cannot reload demo\.mark\S+ \S*mark\.lua:7:`)
 		}
-		if n%3 == 0 { // as vim does
+		if n%3 == 0 { // like vim
 			write(t, script+".new", version(n))
 			if err := os.Rename(script+".new", script); err != nil {
 				t.Fatal(err)
 			}
-		} else { // as most others do
+		} else { // like most other editors
 			write(t, script, version(n))
 		}
 		weir.await(n, `reloaded demo\.mark.*`)
@@ -69,7 +69,7 @@ demo.mark "default" {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
 
-	// One scrape after each save only the new version is there, of the targets
+	// One scrape after each save, only the new version exists, for the targets
 	// that were scraped in time.
 	down := 0
 	for i, at := range right {
@@ -88,14 +88,14 @@ demo.mark "default" {
 		down += saveTargets - int(up)
 	}
 
-	// Per series no scrape is missing and none appears twice. A scrape that
-	// failed, or was refused for too long, says so: it has up = 0 or is in the log,
-	// and is missing in every series of its target.
+	// In each series, no scrape is missing or duplicate. A scrape that failed or
+	// was refused for too long has up = 0 or is in the log, and is missing in
+	// every series of its target.
 	allLost := 0
 	for target := range saveTargets {
 		lost := unheard(t, prometheus, weir.output(), fmt.Sprintf(`target="%d"`, target), target)
 		allLost += lost
-		missing := map[int]int{}         // scrape → series without it
+		missing := map[int]int{}         // scrape → series that lack it
 		seen := map[string]map[int]int{} // series without its version → scrape → times
 		for _, s := range mustQuery(t, prometheus, fmt.Sprintf(`load_total{target="%d"}[30m]`, target), time.Time{}) {
 			k := s.key("v")
@@ -126,15 +126,15 @@ demo.mark "default" {
 			}
 		}
 	}
-	// Saves lose nothing: what fails does because the machine is busy. With half
-	// of the scrapes nothing is proved.
+	// Saves lose nothing; scrapes only fail because the machine is busy. If half
+	// of them failed, the test would prove nothing.
 	if all := served[0] * saveTargets; down+allLost > all/2 {
 		t.Errorf("%d of %d scrapes failed", down+allLost, all)
 	}
 }
 
-// arrived waits until the server has seen a scrape of a target, or a later one:
-// the target is still scraped.
+// arrived waits until the server has a scrape of a target or a later one, which
+// shows that the target is still scraped.
 func arrived(t *testing.T, prometheus string, target, scrape int) {
 	t.Helper()
 	eventually(t, "the last scrapes arrive", func() error {

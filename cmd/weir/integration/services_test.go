@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// TestServicesMoveUnderLoad: weir's port becomes one of HTTPS and a receiver
-// moves to another port, in one reload, while the endpoint is dead, samples are
-// scraped and a Prometheus writes. Reloads that would go back to plaintext, or
-// to a port that somebody has, leave everything where it is. Every scrape of both arrives.
+// TestServicesMoveUnderLoad: weir's port changes to HTTPS and a receiver moves to
+// another port, in one reload, while the endpoint is dead, samples are scraped
+// and a Prometheus writes. Reloads that would return to plaintext, or use a port
+// that is taken, change nothing. Every scrape of both arrives.
 func TestServicesMoveUnderLoad(t *testing.T) {
 	const pushed, scraped, perTarget = 3, 3, 300
 	ca := newIssuer(t)
@@ -78,7 +78,7 @@ func TestServicesMoveUnderLoad(t *testing.T) {
 		t.Error("the receiver still listens where it was")
 	}
 
-	// Not back to plaintext, not to a port that is taken.
+	// Not to plaintext and not to a port that is taken.
 	weir.after(func() { write(t, path, config(port, "")) }, `cannot reload config\.alloy: .*block http is gone`)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

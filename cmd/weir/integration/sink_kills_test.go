@@ -41,9 +41,9 @@ export default defineSink({
 });
 `
 
-// TestSinkKills is TestKills for sinks that are scripts, one in Lua and one in
-// TypeScript side by side: each has a journal and an endpoint of its own, and
-// the endpoints are never both up.
+// TestSinkKills is TestKills for scripted sinks, one in Lua and one in
+// TypeScript: each has its own journal and endpoint, and the endpoints are never
+// up at the same time.
 func TestSinkKills(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget, kills = 5, 300, 6
@@ -70,7 +70,7 @@ my.%s "out" {
 	}
 	write(t, filepath.Join(dir, "config.alloy"), config)
 
-	last := make([]map[int]bool, targets) // by target: scrapes a kill may have met
+	last := make([]map[int]bool, targets) // by target: scrapes that a kill may have interrupted
 	for i := range last {
 		last[i] = map[int]bool{}
 	}

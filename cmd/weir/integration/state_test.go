@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestStateKills kills weir -9 while a script writes persistent state. What it
-// sent never shows more than what the next process knows: the number of a
-// target's scrapes only grows, over all kills, and nothing is damaged.
+// TestStateKills kills weir with SIGKILL while a script writes persistent state.
+// The sent samples are never newer than the state of the next process: the scrape
+// counter of a target only grows, over all kills, and nothing is damaged.
 func TestStateKills(t *testing.T) {
 	t.Parallel()
 	const targets, perTarget, kills = 5, 400, 8
@@ -22,8 +22,8 @@ func TestStateKills(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), target.scrapeBlock(targets, "200ms", "a.count.default.receiver")+
 		"a.count \"default\" {\n  forward_to = [prometheus.remote_write.out.receiver]\n}\n"+remoteWrite(endpoint.URL, ""))
-	// Each scrape writes as many keys as it has series, so that kills meet
-	// writes, and the file is begun anew now and then.
+	// Each scrape writes as many keys as it has series, so that kills interrupt
+	// writes, and the file is rewritten from time to time.
 	write(t, filepath.Join(dir, "scripts", "a", "count.lua"), `local weir = require "weir"
 return weir.transform {
   state = {
@@ -63,7 +63,7 @@ return weir.transform {
 		for _, s := range ss {
 			last := 0.0
 			for i, v := range s.v {
-				if v == v && v <= last { // NaN is the end of a series
+				if v == v && v <= last { // NaN marks the end of a series
 					t.Errorf("%s: %v comes after %v, at %d", key, v, last, s.t[i])
 				}
 				if v == v {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// load is a target whose every series has the number of the scrape as its
-// value: a gap in a series is a lost scrape, and cannot be hidden.
+// load is a target in which the value of every series is the number of the
+// scrape, so that a lost scrape is always visible as a gap.
 type load struct {
 	*httptest.Server
 	perTarget int
 
 	mu      sync.Mutex
-	scrapes map[string][]time.Time // by path: when each request came
+	scrapes map[string][]time.Time // by path: the times of the requests
 }
 
 // startLoad serves /0/metrics, /1/metrics, …, each with `series` series named
@@ -51,14 +51,14 @@ func (l *load) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(b.Bytes())
 }
 
-// served returns how often a target was scraped.
+// served returns the number of scrapes of a target.
 func (l *load) served(target int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.scrapes[fmt.Sprintf("/%d/metrics", target)])
 }
 
-// servedEach returns how often each of targets 0, 1, … was scraped.
+// servedEach returns the number of scrapes of the targets 0, 1, ….
 func (l *load) servedEach(targets int) (n []int) {
 	for i := range targets {
 		n = append(n, l.served(i))
@@ -66,8 +66,8 @@ func (l *load) servedEach(targets int) (n []int) {
 	return n
 }
 
-// scrapedAfter waits until targets 0, 1, … were asked again after t, and
-// returns when the last of them was.
+// scrapedAfter waits until the targets 0, 1, … were scraped again after t and
+// returns the time of the last of these scrapes.
 func (l *load) scrapedAfter(t *testing.T, targets int, after time.Time) (last time.Time) {
 	t.Helper()
 	all := make([]int, targets)
@@ -101,7 +101,7 @@ func (l *load) eachScrapedAfter(t *testing.T, targets []int, after time.Time) (l
 	return last
 }
 
-// scrapeBlock is a prometheus.scrape block of the first n targets.
+// scrapeBlock returns a prometheus.scrape block for the first n targets.
 func (l *load) scrapeBlock(n int, interval, forward string) string {
 	var targets strings.Builder
 	for i := range n {
@@ -120,11 +120,11 @@ prometheus.scrape "load" {
 `, targets.String(), interval, interval, forward)
 }
 
-// batchDropped is what weir logs of a scrape that was refused until the next
-// was due.
+// batchDropped is the log message for a scrape that was refused until the next
+// one was due.
 const batchDropped = `msg="batch was dropped"`
 
-// droppedBatches counts them, of a target.
+// droppedBatches returns the number of these messages for a target.
 func droppedBatches(output string, target int) (n int) {
 	for line := range strings.Lines(output) {
 		if strings.Contains(line, batchDropped) && strings.Contains(line, fmt.Sprintf("/%d/metrics ", target)) {
@@ -134,8 +134,8 @@ func droppedBatches(output string, target int) (n int) {
 	return n
 }
 
-// unheard returns how many scrapes of a target weir says are not there: they
-// failed, or were refused. On a machine that is busy there may be some.
+// unheard returns the number of scrapes of a target that are missing according to
+// weir, because they failed or were refused. There may be some on a busy machine.
 func unheard(t *testing.T, prometheus, output, selector string, target int) int {
 	t.Helper()
 	failed, err := number(prometheus, fmt.Sprintf(`sum(count_over_time(up{%[1]s}[30m]) - sum_over_time(up{%[1]s}[30m]))`, selector), time.Time{})

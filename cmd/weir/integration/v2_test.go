@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// startProto serves every kind of metric that protobuf can carry: it began to
-// count at began, and counts further after some scrapes. Each scraper, known by
+// startProto serves every kind of metric that protobuf supports. The metrics
+// started at began and increase after some scrapes. Each scraper, identified by
 // its User-Agent, has its own count.
 func startProto(t *testing.T, began time.Time) (addr string) {
 	var mu sync.Mutex
@@ -93,7 +93,7 @@ func protoFamilies(n uint64, began *timestamppb.Timestamp) []*dto.MetricFamily {
 	}
 }
 
-// instant returns what an instant query finds, floats and histograms, in JSON
+// instant returns the result of an instant query, floats and histograms, in JSON
 // by series.
 func instant(prometheus, promql string, at time.Time) (map[string]string, error) {
 	resp, err := http.PostForm(prometheus+"/api/v1/query", url.Values{"query": {promql}, "time": {fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000)}})
@@ -124,10 +124,10 @@ func instant(prometheus, promql string, at time.Time) (map[string]string, error)
 	return out, nil
 }
 
-// TestRemoteWriteV2: protobuf and native histograms through relabel, Lua and
-// remote write 2.0 into a Prometheus, equal to what it scrapes itself: values,
-// buckets, exemplars, types and units, and the zeros it makes of start
-// timestamps.
+// TestRemoteWriteV2 sends protobuf and native histograms through relabel, Lua and
+// remote write 2.0 to a Prometheus. The result is equal to its own scrape:
+// values, buckets, exemplars, types and units, and the zero samples that it
+// creates from start timestamps.
 func TestRemoteWriteV2(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
@@ -182,12 +182,12 @@ prometheus.remote_write "out" {
 `, addr, prometheus))
 	weir := startWeir(t, dir, "--scripts="+filepath.Join(dir, "scripts"))
 
-	// Both have seen the last value of every series.
+	// Both have the last value of every series.
 	var want map[string]string
 	eventually(t, "everything is the same", func() error {
 		at := time.Now()
-		// Prometheus makes no labels of the metadata of its report series when
-		// it scrapes them, but of what it receives it does.
+		// Prometheus does not add metadata labels to the report series that it
+		// scrapes, but it does to those that it receives.
 		sel := func(via string) string {
 			return `{job="proto",via="` + via + `",__name__!~"up|scrape_.*"}`
 		}
@@ -213,7 +213,7 @@ prometheus.remote_write "out" {
 		}
 	}
 
-	// The zeros at the start.
+	// The zero samples at the start.
 	zeros := map[string]map[string]string{}
 	for _, via := range []string{"", "weir"} {
 		got, err := instant(prometheus, `{job="proto",via="`+via+`"}`, began.Add(time.Millisecond))
@@ -273,8 +273,8 @@ func body(t *testing.T, url string) string {
 	return string(b)
 }
 
-// TestFallBackToV1: a Prometheus that is told to take remote write 1.0 only
-// gets every sample all the same.
+// TestFallBackToV1: a Prometheus that only accepts remote write 1.0 receives
+// every sample.
 func TestFallBackToV1(t *testing.T) {
 	t.Parallel()
 	load := startLoad(t, 50)
@@ -301,8 +301,8 @@ func TestFallBackToV1(t *testing.T) {
 	}
 }
 
-// TestPartialWrite: a sample that a Prometheus finds too old costs itself and no
-// other, and is not sent again.
+// TestPartialWrite: a sample that is too old for Prometheus is lost alone, and is
+// not sent again.
 func TestPartialWrite(t *testing.T) {
 	t.Parallel()
 	prometheus := startPrometheusWith(t, "0s", "")
@@ -352,7 +352,7 @@ prometheus.scrape "stamped" {
 	}
 }
 
-// v2Config writes a config of a scrape block and remote write 2.0.
+// v2Config writes a config with a scrape block and remote write 2.0.
 func v2Config(t *testing.T, scrape, prometheus string) (dir string) {
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), scrape+fmt.Sprintf(`

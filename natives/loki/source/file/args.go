@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/glob"
 )
 
-// The labels with a meaning here.
+// Labels of targets that have a meaning for the component.
 const (
 	pathLabel     = "__path__"
 	excludeLabel  = "__path_exclude__"
@@ -108,7 +108,7 @@ type FileMatch struct {
 	IgnoreOlderThan time.Duration `alloy:"ignore_older_than,attr,optional"`
 }
 
-// OnPositionsFileError is what to do without a position.
+// OnPositionsFileError is the action for a file whose position cannot be read.
 type OnPositionsFileError string
 
 // The values of on_positions_file_error.
@@ -118,7 +118,7 @@ const (
 	skip          OnPositionsFileError = "skip"
 )
 
-// UnmarshalText accepts what can be done.
+// UnmarshalText implements encoding.TextUnmarshaler and rejects unknown values.
 func (o *OnPositionsFileError) UnmarshalText(text []byte) error {
 	switch v := OnPositionsFileError(text); v {
 	case fromBeginning, fromEnd, skip:
@@ -128,7 +128,7 @@ func (o *OnPositionsFileError) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown on_positions_file_error %q, want %q, %q or %q", text, fromBeginning, fromEnd, skip)
 }
 
-// MarshalText returns the word of the config.
+// MarshalText implements encoding.TextMarshaler.
 func (o OnPositionsFileError) MarshalText() ([]byte, error) { return []byte(o), nil }
 
 // Format is a compression format.
@@ -151,7 +151,7 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown compression format %q, want %q, %q or %q", text, gz, z, bz2)
 }
 
-// MarshalText returns the format's name.
+// MarshalText implements encoding.TextMarshaler.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f), nil }
 
 // SetToDefault sets the defaults of Alloy.
@@ -164,7 +164,7 @@ func (a *Arguments) SetToDefault() {
 	}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if _, err := encodingOf(a.Encoding); err != nil {
@@ -215,8 +215,8 @@ func (a *Arguments) CheckStorage(dir string) []*component.ArgumentError {
 	return glob.CheckStorage("targets", a.Targets, a.FileMatch.Enabled, dir)
 }
 
-// Warnings reports arguments without effect, and patterns that are taken for the
-// names of files because file_match is not enabled.
+// Warnings reports arguments without effect, and patterns that are used as file
+// names because file_match is not enabled.
 func (a *Arguments) Warnings() (ws []string) {
 	if a.Decompression.Enabled && a.TailFromEnd {
 		ws = append(ws, "tail_from_end has no effect with decompression: a compressed file is always read as a whole")

@@ -16,7 +16,7 @@ type past struct {
 // isKnown reports whether the target had positions.
 func (p *past) isKnown() bool { return !p.lastWrite.IsZero() }
 
-// addWrite takes the time of the last write to a file from its position.
+// addWrite records the time of the last write to a file from its position.
 func (p *past) addWrite(written int64) {
 	if t := time.Unix(0, written); t.After(p.lastWrite) {
 		p.lastWrite = t
@@ -81,7 +81,7 @@ func (f *follower) loadPositions(now time.Time) error {
 }
 
 // resumeFirst makes lf, the first file that was seen at the path, continue at its
-// position, or start. now is the time of the look.
+// position, or start. now is the time of the check.
 func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
 	var replaced bool // another content had a position under the identity of lf
 	for _, p := range slices.Backward(f.c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == f.target.key })) {
@@ -148,10 +148,10 @@ func (f *follower) takeMissing(lf *logFile) *position {
 	return nil
 }
 
-// addCopies searches for the content of the missing files and adds what it finds:
-// the copies that truncations leave. It reports all other missing files as lost.
-// Its error is that of opening a copy, which is tried again; the position is then
-// still among the missing ones.
+// addCopies searches for the content of the missing files and adds the copies
+// that truncations left. It reports all other missing files as lost. It returns
+// an error if a copy cannot be opened; the position then stays among the missing
+// ones, and opening is retried.
 func (f *follower) addCopies(lf *logFile, now time.Time) error {
 	for ; len(f.past.missing) > 0; f.past.missing = f.past.missing[1:] {
 		p := f.past.missing[0]
@@ -189,9 +189,9 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 	return nil
 }
 
-// claimPosition claims the file that p is the position of, which has the identity
-// id. It reports false if another follower has it: that one has found the file by a
-// path of its own and continues at p.
+// claimPosition claims the file of position p, which has the identity id. It
+// returns false if another follower owns the file: that one has found it by its
+// own path and continues at p.
 func (f *follower) claimPosition(p *position, id identity) bool {
 	if !f.c.owns.claimFile(f, id) {
 		return false
@@ -207,7 +207,7 @@ func (f *follower) claimPosition(p *position, id identity) bool {
 }
 
 // startAtConfigured starts reading lf, which has no position, where the arguments
-// or the positions file of another collector say.
+// or the positions file of another collector specify.
 func (f *follower) startAtConfigured(lf *logFile) error {
 	created := creationTime(lf.f)
 	isNew := !created.IsZero() && created.After(f.c.start.at.Add(-time.Second))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// creationTime returns when f was made, the zero time when that is not known.
+// creationTime returns when f was created, or the zero time if it is not known.
 func creationTime(f *os.File) time.Time {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {

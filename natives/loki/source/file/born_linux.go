@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// creationTime returns when f was made, the zero time when that is not known.
+// creationTime returns when f was created, or the zero time if it is not known.
 func creationTime(f *os.File) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)

@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// creationTime returns when f was made, the zero time: that is not known here.
+// creationTime returns the zero time: the creation time is not known on this
+// system.
 func creationTime(*os.File) time.Time { return time.Time{} }

@@ -7,7 +7,7 @@ import (
 )
 
 // fileCalls marks the parts of a turn that call the file system, which may not
-// answer. The scheduler and the watchdog of the node look at it.
+// respond. The scheduler and the watchdog of the node read it.
 type fileCalls struct {
 	watch *stall.Watch
 	name  string // the operation, as the watchdog reports it
@@ -25,6 +25,6 @@ func (c *fileCalls) end() {
 	c.open.Store(false)
 }
 
-// areOpen reports whether the turn calls the file system at the moment. It may
-// be called while the turn runs.
+// areOpen reports whether the turn is calling the file system. It may be called
+// while the turn runs.
 func (c *fileCalls) areOpen() bool { return c.open.Load() }

@@ -19,8 +19,8 @@ const (
 	nextName = "positions.checkpoint.next"
 )
 
-// bootID returns what names the life of the machine since its start, "" where
-// nothing does.
+// bootID returns an identifier of the current boot of the machine, or "" if there
+// is none.
 func bootID() string {
 	b, err := files.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
@@ -29,15 +29,16 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// A machine that loses its power loses what was not written to the disk. Then the
-// log may know that lines are done which a journal accepted and has lost again.
-// So what is known now is kept aside as the next checkpoint, and becomes the
-// checkpoint at the next call, when journals have brought to the disk what was
-// done until then: the system does so after 30 seconds if nobody does before. It
-// is for one goroutine at a time, and holds up nobody while it waits for the disk.
+// A machine that loses power loses data that was not written to the disk. The log
+// may then contain lines as done that a journal accepted and lost. Therefore,
+// checkpoint writes the current state as the next checkpoint. It becomes the
+// checkpoint at the next call, when journals have written to the disk everything
+// that was done until then: the system does so after 30 seconds at the latest.
+// Only one goroutine may call it at a time. Nothing else waits while it waits for
+// the disk.
 func (s *positions) checkpoint() error {
 	if s.boot == "" {
-		return nil // rewind would not know when to use it
+		return nil // rewind could not decide when to use it
 	}
 	dir := filepath.Dir(s.path)
 	next := filepath.Join(dir, nextName)
@@ -54,7 +55,7 @@ func (s *positions) checkpoint() error {
 	}
 	sum := xxhash.Sum64(b)
 	if sum == s.checkpointed {
-		return nil // it is there, or became so now
+		return nil // it exists, possibly only since now
 	}
 	if err := writeSynced(next, b); err != nil {
 		return fmt.Errorf("cannot write the checkpoint of positions: %w", err)
@@ -72,10 +73,10 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// rewind makes s, which was loaded, what it was at the checkpoint, if the machine
-// ended and not only the process. Ranges since then of which the log still has
-// the boundaries are open again, and come again as they were. It reports whether
-// that was so.
+// rewind resets s, which was loaded, to the checkpoint if the machine was
+// restarted and not only the process. Ranges since the checkpoint whose
+// boundaries are in the log are open again, and are sent again with the same
+// boundaries. It reports whether it changed s.
 func (s *positions) rewind() (bool, error) {
 	c := &positions{path: filepath.Join(filepath.Dir(s.path), checkpointName), all: map[uint64]*position{}}
 	b, err := files.Read(c.path, files.MaxOwn)
@@ -84,7 +85,7 @@ func (s *positions) rewind() (bool, error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	s.next = max(s.next, c.next) // a number means one position in both
+	s.next = max(s.next, c.next) // a number identifies the same position in both
 	if s.wrote == "" {
 		s.wrote = c.wrote // nothing is left of the log
 	}
@@ -96,7 +97,7 @@ func (s *positions) rewind() (bool, error) {
 	}
 	for n, p := range s.all {
 		old := c.all[n]
-		if old == nil { // it is younger
+		if old == nil { // it is newer than the checkpoint
 			old = &position{read: p.began, head: p.head}
 		}
 		p.head, p.tail, p.read, p.open, p.finished = old.head, old.tail, old.read, old.open, old.finished
@@ -115,13 +116,13 @@ func (s *positions) rewind() (bool, error) {
 	return true, nil
 }
 
-// sentRange is a range that was sent, and what it ends with.
+// sentRange is a range that was sent, and the mark of its end.
 type sentRange struct {
 	span
 	tail mark
 }
 
-// remember keeps a range of the log of a machine that may have ended.
+// remember keeps a range from the log of a machine that may have lost power.
 func (s *positions) remember(n uint64, r sentRange) {
 	if s.recent != nil && s.wrote != s.boot {
 		s.recent[n] = append(s.recent[n], r)

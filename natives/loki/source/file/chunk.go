@@ -8,15 +8,18 @@ import (
 )
 
 const (
-	// headSize is how many bytes at its start identify a file.
+	// headSize is the number of bytes at the start of a file that identify it.
 	headSize = 1024
-	// tailSize is how many bytes before its offset are checked at every read.
+	// tailSize is the number of bytes before its offset that are checked at every
+	// read.
 	tailSize = 64
-	// chunkSize is the most that one batch is read from, unless one line is longer.
+	// chunkSize is the maximum number of bytes for one batch, unless one line is
+	// longer.
 	chunkSize = 256 << 10
-	// maxLine is the longest line; longer lines are cut.
+	// maxLine is the maximum size of a line; longer lines are cut.
 	maxLine = 16 << 20
-	// scanSize is how much is read of a long line that has no end yet.
+	// scanSize is the number of bytes that are read at a time of a long line
+	// whose end has not been found.
 	scanSize = 64 << 10
 )
 
@@ -116,7 +119,7 @@ func (lf *logFile) readRange(want int, whole bool) (c chunk, ok bool, err error)
 	}
 	before := int(min(cur.offset, tailSize))
 	if cur.tail.n < before {
-		before = cur.tail.n // the bytes before an imported position are not known
+		before = cur.tail.n // the bytes before an imported position are unknown
 	}
 	arena := make([]byte, before+max(want, 0))
 	n, err := lf.readAt(arena, cur.offset-int64(before))
@@ -182,23 +185,23 @@ func (lf *logFile) cutLongLine(b []byte) int {
 	return n
 }
 
-// zeros is compared with holes, which may have gigabytes.
+// zeros is compared with holes, which may be gigabytes long.
 var zeros [4096]byte
 
 // prefix is the part of a file before its text.
 type prefix struct {
-	n     int   // bytes, the byte order mark among them
+	n     int   // bytes, including the byte order mark
 	holes int64 // zero bytes of n
 }
 
-// detectPrefix returns how much of data comes before the text: the byte order
-// mark, which sets the encoding, and the hole that remains in a truncated file
-// when its writer continues at its old place.
+// detectPrefix returns the length of the part of data before the text: the byte
+// order mark, which sets the encoding, and the hole that remains in a truncated
+// file if its writer continues at its old offset.
 func (lf *logFile) detectPrefix(data []byte) (p prefix) {
 	cur := &lf.cursor
 	if (!cur.fresh || cur.offset > 0) && lf.text.actual == nil {
 		var b [4]byte
-		n, _ := lf.readAt(b[:], 0) // what cannot be read has no mark
+		n, _ := lf.readAt(b[:], 0) // if it cannot be read, there is no mark
 		lf.text.actual, _ = lf.text.declared.byMark(b[:n])
 	}
 	if !cur.fresh {

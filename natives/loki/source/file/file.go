@@ -29,11 +29,11 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.source.file.
+// Component is a loki.source.file node's component.
 type Component struct {
 	opts       component.Options
 	metrics    *metrics
-	changed    chan struct{} // gets a signal when the arguments change
+	changed    chan struct{} // has a value if the arguments changed
 	acks       *pendingAcks
 	owns       owners
 	inflaters  inflaters
@@ -55,22 +55,22 @@ type Component struct {
 
 	mu     sync.Mutex
 	args   *Arguments
-	wanted map[string]bool         // ids of the targets
-	places func() map[owned]string // the files that they lead to, looked up at the first call
+	wanted map[string]bool         // IDs of the targets
+	places func() map[owned]string // the files to which the targets lead; looked up at the first call
 	info   []followerInfo
 }
 
-// warnings says which problems were logged, so that each is logged once.
+// warnings records which problems were logged, so that each is logged only once.
 type warnings struct {
 	starved    atomic.Bool // the process has too many files open
-	crowded    atomic.Bool // more than maxRotated rotated files were open
+	crowded    atomic.Bool // more than maxRotated rotated files are open
 	checkpoint atomic.Bool // the checkpoint cannot be written
 }
 
-// startState is what a component found when it started.
+// startState is the state that a component found when it started.
 type startState struct {
 	at      time.Time
-	damaged bool        // not all positions could be read
+	damaged bool        // some positions could not be read
 	legacy  imports     // the positions of another collector
 	unread  atomic.Bool // one of them is not an offset
 }
@@ -94,7 +94,7 @@ func build(o component.Options, a *Arguments, previous component.Component) (*Co
 	return c, nil
 }
 
-// Update takes new arguments. Files that are still targets continue at their
+// Update applies new arguments. Files that are still targets continue at their
 // positions.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
@@ -140,9 +140,9 @@ func (c *Component) open() error {
 	return nil
 }
 
-// openLegacy reads the positions file of another collector: the file that the
-// arguments name, which is removed once its positions are taken over, or, if weir
-// has no positions yet, the file that Alloy has in the same directory.
+// openLegacy reads the positions file of another collector: the file named in the
+// arguments, which is removed when its positions have been taken over, or, if
+// weir has no positions yet, Alloy's file in the same directory.
 func (c *Component) openLegacy(found bool) {
 	paths := []string{c.arguments().LegacyPositionsFile}
 	if !found {
@@ -166,8 +166,8 @@ func (c *Component) openLegacy(found bool) {
 	}
 }
 
-// dropLegacy removes the file that was taken over, once all targets of the start
-// have positions of their own. One that could not be read in part stays.
+// dropLegacy removes the imported file when all initial targets have their own
+// positions. A file that could not be read completely stays.
 func (c *Component) dropLegacy() {
 	named := c.arguments().LegacyPositionsFile
 	if c.start.legacy == nil || named == "" || c.start.damaged || c.start.unread.Load() {
@@ -179,10 +179,11 @@ func (c *Component) dropLegacy() {
 	}
 }
 
-// imported returns what the positions file of another collector says of a target.
+// imported returns the offset of a target in the positions file of another
+// collector.
 func (c *Component) imported(t *target) (string, bool) { return c.start.legacy.offsetOf(t) }
 
-// checkpoint keeps the positions for a start after the end of the machine.
+// checkpoint saves the positions for a start after a restart of the machine.
 func (c *Component) checkpoint() {
 	err := c.positions.checkpoint()
 	if err != nil {
@@ -213,15 +214,16 @@ func (c *Component) arguments() *Arguments {
 	return c.args
 }
 
-// isTarget reports whether a path is one of a target with those labels.
+// isTarget reports whether a path belongs to a target with those labels.
 func (c *Component) isTarget(path, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wanted[(&target{path: path, key: key}).id()]
 }
 
-// claim returns the positions of a target. If it has none, those of one of the
-// same path that is no target any more become its: its labels are others now.
+// claim returns the positions of a target. If it has none, it gets those of the
+// same path that belong to no target any more, because the labels of the target
+// have changed.
 func (c *Component) claim(t *target) []*position {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
@@ -243,7 +245,8 @@ func (c *Component) claim(t *target) []*position {
 	return own
 }
 
-// removeOldPositions forgets positions of files that are neither targets nor there any more.
+// removeOldPositions removes the positions of files that are not targets and do
+// not exist any more.
 func (c *Component) removeOldPositions() {
 	unused := func(p *position) bool {
 		return len(p.open) == 0 && !c.isTarget(p.path, p.labels) && !c.owns.hasOwner(p)
@@ -253,13 +256,13 @@ func (c *Component) removeOldPositions() {
 		_, _, err := statPath(v.path)
 		_, _, realErr := statPath(v.real)
 		if err != nil && isMissing(err) && realErr != nil && isMissing(realErr) {
-			// It may have been taken up meanwhile.
+			// A target may have claimed it in the meantime.
 			c.positions.removeIf(ps[i], func(p *position) bool { return unused(p) && p.path == v.path && p.real == v.real })
 		}
 	}
 }
 
-// positionOf returns the position of what is in lf, nil when there is none.
+// positionOf returns the position for the content of lf, or nil.
 func (c *Component) positionOf(key string, lf *logFile) *position {
 	for _, p := range c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == key }) {
 		if ok, err := lf.hasMarks(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
@@ -273,16 +276,16 @@ func (c *Component) positionOf(key string, lf *logFile) *position {
 type followerInfo struct {
 	Path    string `json:"path"`
 	Labels  string `json:"labels"`
-	File    string `json:"file,omitempty"` // where the path leads; of a rotated file, where it is now if that is known
+	File    string `json:"file,omitempty"` // the target of symbolic links; for a rotated file, its current path if it is known
 	Offset  int64  `json:"offset"`
 	Size    int64  `json:"size"`
 	Acked   int64  `json:"acknowledged_offset"`
 	Rotated bool   `json:"rotated,omitempty"`
-	Closed  bool   `json:"closed,omitempty"` // until it is read, because too many rotated files are open
+	Closed  bool   `json:"closed,omitempty"` // true if it is closed until it is read, because too many rotated files are open
 
-	Refused      bool      `json:"refused,omitempty"` // and nothing more is read until it is not
+	Refused      bool      `json:"refused,omitempty"` // true if a batch was refused; nothing else is read until it is accepted
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	Refusal      string    `json:"refusal,omitempty"` // by whom, and why
+	Refusal      string    `json:"refusal,omitempty"` // which receiver refused it, and why
 
 	Error string `json:"error,omitempty"`
 }

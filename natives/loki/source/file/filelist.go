@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// fileList has the files that a follower reads, oldest first. Lines leave in this
-// order. At most the last file is current, which means that it is at the path of
-// the target; all other files were rotated away.
+// fileList contains the files that a follower reads, oldest first. Lines are sent
+// in this order. At most the last file is current, which means that it is at the
+// path of the target; all other files were rotated.
 type fileList struct {
 	all     []*logFile
-	current *logFile // the last of all, or nil when no file of the list is at the path
+	current *logFile // the last file, or nil if no file of the list is at the path
 
 	ended     time.Time // when the last file that was read to its end and rotated was last written to
 	checked   time.Time // when max_wait was last checked for files that are not read
@@ -19,11 +19,11 @@ type fileList struct {
 
 func (l *fileList) isEmpty() bool { return len(l.all) == 0 }
 
-// hasRotated reports whether a file is in the list that is not at the path, or
+// hasRotated reports whether the list contains a file that is not at the path, or
 // whether the path has no file.
 func (l *fileList) hasRotated() bool { return len(l.all) > 1 || l.current == nil }
 
-// newest returns the last file, nil if there is none.
+// newest returns the last file, or nil.
 func (l *fileList) newest() *logFile {
 	if len(l.all) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (l *fileList) newest() *logFile {
 	return l.all[len(l.all)-1]
 }
 
-// find returns the file with an identity, nil if the list does not have it.
+// find returns the file with an identity, or nil.
 func (l *fileList) find(id identity) *logFile {
 	if i := slices.IndexFunc(l.all, func(lf *logFile) bool { return lf.id == id }); i >= 0 {
 		return l.all[i]
@@ -43,7 +43,8 @@ func (l *fileList) holds(id identity) bool { return l.find(id) != nil }
 
 func (l *fileList) index(lf *logFile) int { return slices.Index(l.all, lf) }
 
-// add appends a file that was rotated, or one that setCurrent follows for.
+// add appends a file that was rotated. It is also used for a file for which
+// setCurrent is called next.
 func (l *fileList) add(lf *logFile) { l.all = append(l.all, lf) }
 
 // setCurrent makes lf, which is in the list, the last file and the current one.
@@ -68,7 +69,7 @@ func (l *fileList) remove(i int) {
 	l.all = slices.Delete(l.all, i, i+1)
 }
 
-// replace puts lf in the place of the i-th file, which it does not close.
+// replace replaces the i-th file by lf without closing it.
 func (l *fileList) replace(i int, lf *logFile) {
 	if l.all[i] == l.current {
 		l.current = lf
@@ -77,7 +78,7 @@ func (l *fileList) replace(i int, lf *logFile) {
 }
 
 // hasNewerLines reports whether a file that is newer than the i-th has content.
-// Its writer will then stop writing to the i-th file soon, if it has not yet.
+// The writer then stops writing to the i-th file soon.
 func (l *fileList) hasNewerLines(i int) bool {
 	return slices.ContainsFunc(l.all[i+1:], func(lf *logFile) bool { return lf.seen.raw > 0 })
 }

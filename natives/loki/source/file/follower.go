@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// follower follows one target. A worker has it for one turn at a time; between
-// turns it belongs to the scheduler.
+// follower follows one target. A worker owns it for one turn at a time; between
+// turns, the scheduler owns it.
 type follower struct {
 	c       *Component
 	set     *settings
@@ -49,7 +49,7 @@ func (f *follower) enter(next phase) {
 	f.phase = next
 }
 
-// newFollower returns the follower of a target.
+// newFollower returns a follower for a target.
 func newFollower(c *Component, set *settings, t target) *follower {
 	f := &follower{c: c, set: set, target: t}
 	f.slot.pause, f.slot.snapshot.stale = set.minPause, true
@@ -63,7 +63,7 @@ func newFollower(c *Component, set *settings, t target) *follower {
 // there: its config changed. The follower does not wait for more lines then.
 func (f *follower) isWithdrawn() bool { return f.removed && f.files.current != nil }
 
-// checkPath looks at the path and adds the file there to files if it is new.
+// checkPath checks the path and adds the file there to files if it is new.
 func (f *follower) checkPath(now time.Time) error {
 	if f.phase == starting {
 		if err := f.loadPositions(now); err != nil {
@@ -76,8 +76,8 @@ func (f *follower) checkPath(now time.Time) error {
 	id, fi, err := statPath(f.target.path)
 	cur := f.files.current
 	if f.removed {
-		// If its name is gone too, the file was rotated or deleted: a pattern does
-		// not match it any more.
+		// If its name does not exist any more, the file was rotated or deleted: a
+		// pattern does not match it any more.
 		if cur != nil && (err != nil || cur.id != id) {
 			f.files.clearCurrent()
 		}
@@ -101,12 +101,12 @@ func (f *follower) checkPath(now time.Time) error {
 	}
 	if f.c.owns.isOwnedByOther(f, id) {
 		f.files.clearCurrent()
-		return nil // another target with these labels follows it by its other name
+		return nil // another target with these labels follows the file by its other name
 	}
 	return f.addCurrent(now)
 }
 
-// bringBack makes lf current again, which was rotated and got its name back.
+// bringBack makes lf current again, which was rotated and has its old name again.
 func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 	f.files.setCurrent(lf)
 	lf.rotation.comeBack()
@@ -119,14 +119,14 @@ func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 			f.files.clearCurrent()
 			return nil
 		}
-		lf.f = opened.f // of another file only if it was renamed again, which the next look detects
+		lf.f = opened.f // another file only if it was renamed again, which the next check detects
 	}
 	lf.observe(fi, now)
 	return nil
 }
 
 // checkTruncated checks the file at the path. If it was written to and is not
-// longer than at the last look, its content may have changed: it may have been
+// longer than at the last check, its content may have changed: it may have been
 // truncated and have grown since, perhaps to exactly the old size.
 func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) error {
 	shrunk := !lf.isCompressed() && fi.Size() < lf.seen.size
@@ -135,7 +135,7 @@ func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) er
 	if !lf.seen.doubted {
 		return nil
 	}
-	lf.cursor.scanned = 0 // the part of a line may have changed
+	lf.cursor.scanned = 0 // part of the line may have changed
 	same := lf.seen.size >= lf.cursor.offset && !(shrunk && lf.cursor.fresh)
 	if same {
 		var err error
@@ -166,7 +166,7 @@ func (f *follower) addCurrent(now time.Time) error {
 		return nil
 	}
 	if !f.c.owns.claimFile(f, lf.id) {
-		lf.close() // another follower has claimed it meanwhile
+		lf.close() // another follower has claimed it in the meantime
 		f.files.clearCurrent()
 		return nil
 	}
@@ -185,7 +185,7 @@ func (f *follower) addCurrent(now time.Time) error {
 	return nil
 }
 
-// addNext adds lf, which has come to the path after another file.
+// addNext adds lf, which replaced another file at the path.
 func (f *follower) addNext(lf *logFile, now time.Time) {
 	old := f.files.newest()
 	if old == nil {
@@ -200,13 +200,13 @@ func (f *follower) addNext(lf *logFile, now time.Time) {
 	if f.replaces(lf, old, names) {
 		f.c.positions.change(old.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
 		lf.resumeFrom(old.pos)
-		lf.cursor.again = nil // they are under way
+		lf.cursor.again = nil // they are being sent
 		f.dropFile(old)
 		f.files.replace(len(f.files.all)-1, lf)
 		return
 	}
 	if same, err := old.hasContentOf(&old.cursor); !old.isCompressed() && !same && err == nil {
-		f.restartTruncated(old, now) // and then renamed, both since the last look
+		f.restartTruncated(old, now) // and then renamed, both since the last check
 	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
 	f.addMissed(old.seen.written, lf)
@@ -217,14 +217,15 @@ func (f *follower) addNext(lf *logFile, now time.Time) {
 func (f *follower) rejoin(lf *logFile) {
 	if p := f.c.positionOf(f.target.key, lf); p != nil {
 		f.resumeAt(p, lf)
-		lf.cursor.again = nil // they are under way
+		lf.cursor.again = nil // they are being sent
 	} else {
 		f.startAt(lf, 0)
 	}
 	f.files.add(lf)
 }
 
-// openLogFile opens the file at a path. It returns nil if there is none.
+// openLogFile opens the file at a path. It returns nil if the file does not
+// exist.
 func (f *follower) openLogFile(path string) (*logFile, error) {
 	file, err := f.c.openFile(path)
 	if err != nil {
@@ -244,14 +245,15 @@ func (f *follower) openLogFile(path string) (*logFile, error) {
 	f.c.warned.starved.Store(false)
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		resolved = path // it was removed meanwhile
+		resolved = path // it was removed in the meantime
 	}
 	return newLogFile(file, fi, resolved, f.set.coding, f.set.format), nil
 }
 
-// replaces reports whether lf replaced old with all that was read of it: some
-// programs save a file by writing a new one and renaming it. The name of old
-// must be gone, and its first kilobyte must be equal, which is Alloy's rule too.
+// replaces reports whether lf replaced old and contains everything that was read
+// of it: some programs save a file by writing a new one and renaming it. As in
+// Alloy, the name of old must not exist any more, and the first kilobyte must be
+// equal.
 func (f *follower) replaces(lf, old *logFile, names uint64) bool {
 	if names > 0 || old.cursor.head.n < headSize || old.hasUnread() {
 		return false
@@ -270,8 +272,8 @@ func (f *follower) startAt(lf *logFile, offset int64) {
 	lf.resumeFrom(p)
 }
 
-// addMissed adds the files that came after a file that was last written to at
-// since, and before lf: rotations that happened between two looks.
+// addMissed adds the files that appeared after a file that was last written to at
+// since, and before lf: rotations that happened between two checks.
 func (f *follower) addMissed(since time.Time, lf *logFile) {
 	d := f.c.listDirectories(lf.real, f.target.path)
 	for _, l := range d.rotatedSince(since, func(l listed) bool {
@@ -279,7 +281,7 @@ func (f *follower) addMissed(since time.Time, lf *logFile) {
 	}) {
 		m, err := f.openLogFile(l.path)
 		if err != nil || m == nil {
-			continue // if it is lost, that is counted elsewhere
+			continue // a lost file is counted elsewhere
 		}
 		// The inode of a deleted file may belong to another file by now.
 		known := f.c.positionOf(f.target.key, m) != nil
@@ -326,14 +328,14 @@ func (f *follower) restartTruncated(lf *logFile, now time.Time) {
 	f.files.add(lf)
 }
 
-// findCopy opens the copy of lf that a truncation left, nil if there is none.
+// findCopy opens the copy of lf that a truncation left, or returns nil.
 func (f *follower) findCopy(lf *logFile) *logFile {
 	if lf.cursor.head.n == 0 {
 		return nil // nothing identifies the copy
 	}
 	for range maxSearches {
 		d := f.c.listDirectories(lf.real, f.target.path)
-		// A copy that cannot be opened now is not tried again: the file goes on.
+		// If opening a copy fails, it is not retried, and the file continues.
 		copied, _ := d.find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
 			return id == lf.id || f.files.holds(id) || f.c.owns.isOwnedByOther(f, id)
 		})
@@ -416,8 +418,8 @@ func (f *follower) closeFiles() {
 	f.sender.close()
 }
 
-// handleReadError handles an error of reading lf. The error that it returns is to
-// be reported, and reading is tried again.
+// handleReadError handles an error of reading lf. The caller reports the returned
+// error, and reading is retried.
 func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outcome, error) {
 	switch {
 	case errors.Is(err, errChanged) && lf == f.files.current:
@@ -431,9 +433,9 @@ func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outco
 	return idle, fmt.Errorf("cannot read %s: %w", lf.real, err)
 }
 
-// keepTrack checks, while nothing is read, whether the file at the path still has
-// the content that was read, and updates the mark of its start: a copy must be
-// recognized when it is needed.
+// keepTrack is called while nothing is read. It checks whether the file at the
+// path still has the content that was read, and updates the mark of its start, so
+// that a copy can be recognised later.
 func (f *follower) keepTrack(now time.Time) {
 	lf := f.files.current
 	if lf == nil || lf.isCompressed() || lf.seen.size == lf.seen.compared {

@@ -9,15 +9,16 @@ import (
 	"syscall"
 )
 
-// identity tells files of this machine apart, as long as they are there.
+// identity identifies a file of this machine as long as the file exists.
 type identity struct{ dev, ino uint64 }
 
-// openFile opens a file to read. It does not wait for the other end of a pipe.
+// openFile opens a file for reading. It does not wait for the other end of a
+// pipe.
 func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// identify returns what f is, and how many names it has.
+// identify returns the identity of f and the number of its names.
 func identify(_ *os.File, fi fs.FileInfo) (id identity, names uint64) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -26,7 +27,8 @@ func identify(_ *os.File, fi fs.FileInfo) (id identity, names uint64) {
 	return identity{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
 }
 
-// statPath returns what is at a path; links are followed.
+// statPath returns the identity and information of the file at a path. It follows
+// symbolic links.
 func statPath(path string) (identity, fs.FileInfo, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -36,12 +38,12 @@ func statPath(path string) (identity, fs.FileInfo, error) {
 	return id, fi, nil
 }
 
-// isMissing reports whether nothing is at the path of err.
+// isMissing reports whether err means that the file does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// isStarved reports whether the process has too many files open.
+// isStarved reports whether err means that the process has too many files open.
 func isStarved(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

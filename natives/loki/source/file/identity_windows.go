@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// identity tells files of this machine apart, as long as they are there.
+// identity identifies a file of this machine as long as the file exists.
 type identity struct{ dev, ino uint64 }
 
-// openFile opens a file to read such that others may rename and delete it.
+// openFile opens a file for reading and lets other processes rename and delete
+// it.
 func openFile(path string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -27,7 +28,7 @@ func openFile(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// identify returns what f is, and how many names it has.
+// identify returns the identity of f and the number of its names.
 func identify(f *os.File, _ fs.FileInfo) (id identity, names uint64) {
 	var info windows.ByHandleFileInformation
 	if windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info) != nil {
@@ -36,7 +37,8 @@ func identify(f *os.File, _ fs.FileInfo) (id identity, names uint64) {
 	return identity{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)}, uint64(info.NumberOfLinks)
 }
 
-// statPath returns what is at a path; links are followed.
+// statPath returns the identity and information of the file at a path. It follows
+// symbolic links.
 func statPath(path string) (identity, fs.FileInfo, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -51,15 +53,15 @@ func statPath(path string) (identity, fs.FileInfo, error) {
 	return id, fi, nil
 }
 
-// isMissing reports whether nothing is at the path of err.
+// isMissing reports whether err means that the file does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, windows.ERROR_DELETE_PENDING)
 }
 
-// isStarved reports whether the process has too many files open.
+// isStarved reports whether err means that the process has too many files open.
 func isStarved(err error) bool { return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) }
 
-// creationTime returns when f was made, the zero time when that is not known.
+// creationTime returns when f was created, or the zero time if it is not known.
 func creationTime(f *os.File) time.Time {
 	var info windows.ByHandleFileInformation
 	if windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info) != nil {

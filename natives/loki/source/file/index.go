@@ -2,8 +2,8 @@ package file
 
 import "slices"
 
-// index finds positions without a look at all of them: with ten thousand files,
-// each of which looks for its own, that is what a start would take.
+// index finds positions without a scan of all positions. With ten thousand files
+// that each search for their own position, scans would dominate the start.
 type index struct {
 	paths map[string][]*position
 	files map[identity][]*position
@@ -18,7 +18,7 @@ func (x index) put(p *position) {
 	x.files[p.id] = append(x.files[p.id], p)
 }
 
-// cut takes p out, which is at path and id in the index.
+// cut removes p, which is in the index under path and id.
 func (x index) cut(p *position, path string, id identity) {
 	removePosition(x.paths, path, p)
 	removePosition(x.files, id, p)
@@ -36,23 +36,23 @@ func removePosition[K comparable](m map[K][]*position, k K, p *position) {
 	m[k] = ps
 }
 
-// ofPath returns the positions of a path that ok is true for, in the order of
-// their making. ok must not call s.
+// ofPath returns the positions of a path for which ok returns true, in the order
+// of creation. ok must not call s.
 func (s *positions) ofPath(path string, ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return filterPositions(s.index.paths[path], ok)
 }
 
-// ofFile returns the positions of a file that ok is true for, in the order of
-// their making. ok must not call s.
+// ofFile returns the positions of a file for which ok returns true, in the order
+// of creation. ok must not call s.
 func (s *positions) ofFile(id identity, ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return filterPositions(s.index.files[id], ok)
 }
 
-// copies returns what ps are now.
+// copies returns copies of the current values of ps.
 func (s *positions) copies(ps []*position) (vs []position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

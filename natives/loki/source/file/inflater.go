@@ -14,26 +14,27 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// unknownSize is how long a compressed file is until it was read to its end.
+// unknownSize is the size of a compressed file that was not read to its end yet.
 const unknownSize = math.MaxInt64
 
-// maxInflaters bounds the decompressors, which may take megabytes each.
+// maxInflaters limits the number of decompressors, because each may need
+// megabytes of memory.
 const maxInflaters = 8
 
-// inflater reads a compressed file at offsets of its decompressed content. Reading
-// forward and within the last read is cheap; reading from farther back starts
-// over.
+// inflater reads a compressed file at offsets of its decompressed content.
+// Reading forward and within the last read is cheap; reading from an earlier
+// offset starts over.
 type inflater struct {
 	f      *os.File
 	format Format
-	r      io.Reader // nil: it has to begin
-	at     int64     // of the start of window
-	window []byte    // what was read last
-	head   []byte    // the first bytes of all
-	err    error     // why there is no more; io.EOF at the end
+	r      io.Reader // nil: decompression has to start
+	at     int64     // offset of the start of window
+	window []byte    // the bytes that were read last
+	head   []byte    // the first bytes of the content
+	err    error     // why the content ends; io.EOF at the end of the file
 }
 
-// reset forgets all but the start.
+// reset resets everything except head.
 func (in *inflater) reset() { *in = inflater{f: in.f, format: in.format, head: in.head} }
 
 func (in *inflater) begin() error {
@@ -49,13 +50,13 @@ func (in *inflater) begin() error {
 		in.r, err = gzip.NewReader(src)
 	}
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // there is nothing yet
+		err = io.ErrUnexpectedEOF // nothing was written yet
 	}
 	return err
 }
 
-// readAt reads what is at an offset. It returns less only at the end, and an
-// error when the file ends too early or is not what it should be.
+// readAt reads at an offset. It returns fewer bytes only at the end, and an error
+// if the file is truncated or invalid.
 func (in *inflater) readAt(b []byte, at int64) (int, error) {
 	if in.r == nil || at < in.at {
 		if err := in.begin(); err != nil {
@@ -77,7 +78,7 @@ func (in *inflater) readAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// readTowards reads on towards end; what is before at is not kept.
+// readTowards reads up to end and discards the bytes before at.
 func (in *inflater) readTowards(at, end int64) {
 	if drop := min(at-in.at, int64(len(in.window))); drop > 0 {
 		in.window = in.window[:copy(in.window, in.window[drop:])]
@@ -97,7 +98,7 @@ func (in *inflater) readTowards(at, end int64) {
 	}
 }
 
-// inflaters are those that are open, of which there are maxInflaters at most.
+// inflaters are the open inflaters, at most maxInflaters.
 type inflaters struct {
 	mu   sync.Mutex
 	open map[*inflater]struct{}

@@ -11,12 +11,13 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// imports are offsets of a positions file of Promtail or Alloy.
+// imports are the offsets in a positions file of Promtail or Alloy.
 type imports map[importKey]string
 
 type importKey struct{ path, labels string }
 
-// offsetOf returns the offset of a target, as text. Promtail's have no labels.
+// offsetOf returns the offset of a target, as text. Offsets of Promtail have no
+// labels.
 func (m imports) offsetOf(t *target) (string, bool) {
 	if v, ok := m[importKey{t.path, t.key}]; ok {
 		return v, true
@@ -25,7 +26,7 @@ func (m imports) offsetOf(t *target) (string, bool) {
 	return v, ok
 }
 
-// readImports reads a positions file, which need not be there.
+// readImports reads a positions file. It need not exist.
 func readImports(path string) (imports, error) {
 	b, err := files.Read(path, files.MaxOwn)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,9 +42,8 @@ func readImports(path string) (imports, error) {
 	return m, nil
 }
 
-// parseImports reads both formats: of Promtail, where the key is a path, and of
-// Alloy, where it is a path and the labels. Entries that are not of files are
-// left out.
+// parseImports parses both formats. The key is a path in Promtail, and a path
+// with labels in Alloy. It skips entries that are not for files.
 func parseImports(b []byte) (imports, error) {
 	var doc struct {
 		Positions yaml.Node `yaml:"positions"`

@@ -11,14 +11,14 @@ import (
 	"fmt"
 )
 
-// coding is how the text of a file is encoded: what ends its lines, and how a
-// line becomes UTF-8.
+// coding is the encoding of a file. It determines the bytes that end a line and
+// how a line is converted to UTF-8.
 type coding struct {
 	nl, cr []byte
-	enc    encoding.Encoding // nil: lines are taken as they are
+	enc    encoding.Encoding // nil: lines are not converted
 }
 
-// plain takes lines as they are.
+// plain does not convert lines.
 var plain = &coding{nl: []byte{'\n'}, cr: []byte{'\r'}}
 
 // encodingOf returns the coding of an IANA name.
@@ -37,7 +37,7 @@ func newCoding(enc encoding.Encoding) (*coding, error) {
 	if enc == unicode.UTF8 || enc == encoding.Nop {
 		return plain, nil
 	}
-	// An encoder may write a byte order mark first.
+	// The encoder may write a byte order mark first.
 	e := enc.NewEncoder()
 	one := func(c byte) []byte {
 		a, errA := e.Bytes([]byte{c})
@@ -52,14 +52,14 @@ func newCoding(enc encoding.Encoding) (*coding, error) {
 		return nil, fmt.Errorf("encoding has no character for the end of a line")
 	}
 	if enc == unicode.UTF16(unicode.BigEndian, unicode.UseBOM) {
-		// Lines after the first have no mark.
+		// Lines after the first have no byte order mark.
 		c.enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	}
 	return c, nil
 }
 
-// byMark returns the coding that the byte order mark at the start of a file
-// tells, and how long that is; without one it is c.
+// byMark returns the coding for the byte order mark at the start of a file and
+// the length of the mark. Without a mark, it returns c.
 func (c *coding) byMark(head []byte) (*coding, int) {
 	for _, m := range []struct {
 		mark  string
@@ -79,10 +79,10 @@ func (c *coding) byMark(head []byte) (*coding, int) {
 	return c, 0
 }
 
-// width is how many bytes a unit has, of which characters are made.
+// width returns the number of bytes per code unit.
 func (c *coding) width() int { return len(c.nl) }
 
-// end returns where the last whole line in b ends, 0 when there is none. b
+// end returns the end of the last complete line in b, or 0 if there is none. b
 // begins at the start of a character.
 func (c *coding) end(b []byte) int {
 	w := len(c.nl)
@@ -97,11 +97,11 @@ func (c *coding) end(b []byte) int {
 		if i%w == 0 {
 			return i + w
 		}
-		at = i + w - 1 // it lies across two characters
+		at = i + w - 1 // the match lies across two characters
 	}
 }
 
-// index returns where the first line end in b begins, -1 when there is none.
+// index returns the position of the first line end in b, or -1.
 func (c *coding) index(b []byte) int {
 	w := len(c.nl)
 	if w == 1 {
@@ -119,9 +119,10 @@ func (c *coding) index(b []byte) int {
 	}
 }
 
-// split returns the lines of b, without their ends; what comes after the last
-// end is one too. The lines may be parts of b, which must not be written to any
-// more. bad counts the lines that could not be decoded and are as they were.
+// split returns the lines of b without their ends. The text after the last line
+// end is a line, too. The lines may alias b, which must not be written to any
+// more. bad is the number of lines that could not be decoded and were not
+// converted.
 func (c *coding) split(b []byte) (lines []string, bad int) {
 	n := bytes.Count(b, c.nl)
 	if len(b) > 0 && !bytes.HasSuffix(b, c.nl) {
@@ -165,6 +166,6 @@ func splitPlain(lines []string, b []byte) []string {
 	return lines
 }
 
-// aliasString returns b as a string of the same memory, which must not be written
+// aliasString returns b as a string that shares its memory. b must not be written
 // to any more.
 func aliasString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

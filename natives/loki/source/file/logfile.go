@@ -16,7 +16,7 @@ var errChanged = errors.New("the content before the position is another one")
 type logFile struct {
 	f        *os.File // nil while it is parked: closed because too many files are open
 	id       identity
-	real     string // its path, with links followed
+	real     string // its path, with symbolic links resolved
 	pos      *position
 	text     textFormat
 	packed   decompression
@@ -27,18 +27,18 @@ type logFile struct {
 
 // textFormat is the encoding of a file.
 type textFormat struct {
-	declared *coding // by the arguments
-	actual   *coding // by the byte order mark; nil until the start of the file was read
+	declared *coding // from the arguments
+	actual   *coding // from the byte order mark; nil until the start of the file was read
 }
 
-// cursor is how far a file was read.
+// cursor is the read position in a file.
 type cursor struct {
 	offset  int64 // where the next range begins
 	head    mark  // of the first bytes of the file
 	tail    mark  // of the bytes before offset
-	fresh   bool  // no line was read, at most a hole
+	fresh   bool  // no line was read yet, at most a hole
 	again   []span
-	scanned int64 // no line ends between offset and here
+	scanned int64 // no line ends between offset and scanned
 }
 
 // newCursor returns a cursor at p. The open ranges of p are read again first.
@@ -53,17 +53,17 @@ func (c *cursor) advance(r chunk) {
 	}
 }
 
-// setTail takes the end of b as the bytes before the offset.
+// setTail sets tail to the mark of the last bytes of b, which precede the offset.
 func (c *cursor) setTail(b []byte) { c.tail = markOf(b[max(0, len(b)-tailSize):]) }
 
-// observation is the size and the time of a file, as they were at the last look.
+// observation is the size and the time of a file at the last check.
 type observation struct {
 	raw      int64     // the size of the file
-	size     int64     // the size of its content, which differs if the file is compressed
-	before   int64     // the size of its content at the look before
+	size     int64     // the size of its content, which differs from raw if the file is compressed
+	before   int64     // the size of its content at the previous check
 	written  time.Time // when the file was last written to
-	earlier  time.Time // written at the look before
-	grew     time.Time // when a look last found more than the look before
+	earlier  time.Time // written at the previous check
+	grew     time.Time // when a check last found that the file had grown
 	compared int64     // the size when the content was last compared with what was read
 	doubted  bool      // the content has to be compared with what was read
 }
@@ -77,13 +77,13 @@ func (o *observation) hasChanged(fi fs.FileInfo) bool {
 // of a file that is not compressed.
 type decompression struct {
 	in  *inflater
-	end error // nil: there may be more to read; io.EOF: read to its end; else: why the rest cannot be read
+	end error // nil: there may be more to read; io.EOF: read to its end; otherwise, why the rest cannot be read
 }
 
 // isEnded reports whether nothing more can be read until the file changes.
 func (d *decompression) isEnded() bool { return d.end != nil }
 
-// problem returns why the rest of the file cannot be read, nil when it can.
+// problem returns why the rest of the file cannot be read, or nil.
 func (d *decompression) problem() error {
 	if d.end == io.EOF {
 		return nil
@@ -91,7 +91,8 @@ func (d *decompression) problem() error {
 	return d.end
 }
 
-// finish records that the inflater has no more. err is nil at the end of the file.
+// finish records that the inflater has reached the end. err is nil at the end of
+// the file.
 func (d *decompression) finish(err error) {
 	if d.end = err; err == nil {
 		d.end = io.EOF
@@ -128,7 +129,7 @@ func (lf *logFile) park() {
 // resumeFrom makes lf continue at p.
 func (lf *logFile) resumeFrom(p *position) { lf.pos, lf.cursor = p, newCursor(p) }
 
-// forgetContent forgets what is known of the content, which has changed.
+// forgetContent resets what is known about the content, which has changed.
 func (lf *logFile) forgetContent() {
 	if fi, err := lf.f.Stat(); err == nil {
 		lf.seen.raw, lf.seen.written = fi.Size(), fi.ModTime()
@@ -141,8 +142,8 @@ func (lf *logFile) forgetContent() {
 	lf.cursor.again, lf.text.actual = nil, nil
 }
 
-// refresh updates the observation from the open file and returns how many names
-// the file has.
+// refresh updates the observation from the open file and returns the number of
+// names that the file has.
 func (lf *logFile) refresh(now time.Time) (names uint64, err error) {
 	fi, err := lf.f.Stat()
 	if err != nil {
@@ -153,8 +154,8 @@ func (lf *logFile) refresh(now time.Time) (names uint64, err error) {
 	return names, nil
 }
 
-// observe updates the observation. The content of an expired file does not grow
-// any more: what is written to it after max_wait is not read.
+// observe updates the observation. The size of an expired file does not increase
+// any more, because data written to it after max_wait is not read.
 func (lf *logFile) observe(fi fs.FileInfo, now time.Time) {
 	o := &lf.seen
 	if fi.Size() != o.raw {
@@ -171,14 +172,14 @@ func (lf *logFile) observe(fi fs.FileInfo, now time.Time) {
 	o.raw, o.earlier, o.written = fi.Size(), o.written, fi.ModTime()
 }
 
-// hasPartialLine reports whether all that is left to read is a line without an
+// hasPartialLine reports whether the rest to be read is a single line without an
 // end.
 func (lf *logFile) hasPartialLine() bool {
 	c := &lf.cursor
 	return len(c.again) == 0 && lf.seen.size > c.offset && lf.seen.size == c.scanned
 }
 
-// hasUnread reports whether there may be a whole line to read.
+// hasUnread reports whether there may be a complete line to read.
 func (lf *logFile) hasUnread() bool {
 	c := &lf.cursor
 	return len(c.again) > 0 || lf.seen.size > max(c.offset, c.scanned)
@@ -188,10 +189,10 @@ func (lf *logFile) close() {
 	if lf.isCompressed() {
 		lf.packed.in.reset()
 	}
-	_ = lf.f.Close() // it was only read
+	_ = lf.f.Close() // the file was only read
 }
 
-// checkRegular refuses what cannot be followed.
+// checkRegular returns an error for files that cannot be followed.
 func checkRegular(path string, fi fs.FileInfo) error {
 	switch m := fi.Mode(); {
 	case m.IsRegular():

@@ -2,7 +2,7 @@ package file
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are a component's own.
+// metrics are the metrics of a component.
 type metrics struct {
 	bytes, lines, lost, holes, cut, undecoded, refusals, failures prometheus.Counter
 

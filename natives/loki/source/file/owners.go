@@ -2,35 +2,35 @@ package file
 
 import "sync"
 
-// owners knows which follower has which file, so that of several targets with
-// equal labels, by whose paths one file is found, only one sends its lines: the
-// pattern *.log* matches a file before and after its rotation.
+// owners records which follower owns which file. If several targets with equal
+// labels lead to one file by different paths, only one of them sends its lines:
+// the pattern *.log* matches a file before and after its rotation.
 type owners struct {
 	mu sync.Mutex
 	by map[owned]*follower
 }
 
 type owned struct {
-	key string // of the target's labels
+	key string // of the labels of the target
 	id  identity
 }
 
-// isOwnedByOther reports whether another follower has the file.
+// isOwnedByOther reports whether another follower owns the file.
 func (o *owners) isOwnedByOther(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	by := o.by[owned{f.target.key, id}] // nobody has the file without an identity
+	by := o.by[owned{f.target.key, id}] // the zero identity has no owner
 	return by != nil && by != f
 }
 
-// hasOwner reports whether a follower has the file of p.
+// hasOwner reports whether a follower owns the file of p.
 func (o *owners) hasOwner(p *position) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.by[owned{p.labels, p.id}] != nil
 }
 
-// claimFile makes the file f's, unless another follower has it.
+// claimFile makes f the owner of the file, unless another follower owns it.
 func (o *owners) claimFile(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,20 +14,20 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// position is how far a file was read for one target.
+// position is the read position of a file for one target.
 type position struct {
 	n        uint64
-	labels   string // the target's key
-	path     string // the target's
-	real     string // where that led to
+	labels   string // the key of the target
+	path     string // the path of the target
+	real     string // the path with symbolic links resolved
 	id       identity
-	head     mark  // of its first bytes
+	head     mark  // of the first bytes of the file
 	tail     mark  // of the bytes before read
-	began    int64 // where it was begun with
+	began    int64 // the offset at which reading began
 	read     int64 // the end of the last range that was sent
-	written  int64 // when the file was last written to as far as was seen, Unix ns
+	written  int64 // the last known time of a write to the file, Unix ns
 	last     int64 // the timestamp of the last line that was sent
-	finished bool  // rotated away and read to its end
+	finished bool  // rotated, and read to its end
 	open     []span
 }
 
@@ -40,48 +40,52 @@ type span struct {
 
 const (
 	positionsName = "positions.log"
-	// compactAfter is how much the log grows before it is replaced.
+	// compactAfter is the number of bytes by which the log grows before it is
+	// replaced.
 	compactAfter = 1 << 20
-	// maxFinished is how many rotated files of a path that were read to their end
-	// are remembered, so that none of them is taken for one that was not read.
+	// maxFinished is the maximum number of remembered rotated files per path that
+	// were read to their end. They are remembered so that they are not mistaken
+	// for unread files.
 	maxFinished = 32
 )
 
-// positions are all that a component knows, in memory and in a log. Each change
-// is a record; from time to time the log is replaced by one of the state alone.
-// A log that cannot be written holds up nothing: it is replaced as soon as that
-// works again. All methods are safe for concurrent use.
+// positions are all positions of a component, in memory and in a log. Each change
+// is a record; from time to time, the log is replaced by one that contains only
+// the current state. If the log cannot be written, nothing waits for it: it is
+// replaced as soon as writing works again. All methods are safe for concurrent
+// use.
 type positions struct {
 	path    string
-	problem func(error) // called when writing fails, with mu held; nil when it works again
+	problem func(error) // called with mu held if writing fails, and with nil when it works again
 
 	ackMu sync.Mutex
 	acks  []ack
 
 	mu      sync.Mutex
 	f       *os.File
-	boot    string // names the life of the machine, "" when nothing does
+	boot    string // identifies the current boot of the machine, "" if unknown
 	closing bool
 	all     map[uint64]*position
-	index   index // of all
+	index   index // of all positions
 	next    uint64
-	buf     []byte // records that are not written
-	size    int64  // of the log
-	live    int64  // as it was after the last replacement
+	buf     []byte // records that are not written yet
+	size    int64  // size of the log
+	live    int64  // size of the log after the last replacement
 	failing bool
 	retryAt time.Time
 	now     func() time.Time
 
-	// Of loading: when the log was written, whether who wrote it came to its end,
-	// the ranges that it has, and whether all is as it was at the checkpoint.
+	// Used while loading: the boot in which the log was written, whether its
+	// writer stopped normally, the ranges in the log, and whether everything is
+	// as it was at the checkpoint.
 	wrote   string
 	closed  bool
 	rewound bool
 	recent  map[uint64][]sentRange
 
-	// Of checkpoint.
-	aging        bool   // the next one was written a call ago
-	checkpointed uint64 // hash of the last that was written
+	// Used by checkpoint.
+	aging        bool   // the next checkpoint was written by the previous call
+	checkpointed uint64 // hash of the last checkpoint that was written
 }
 
 type ack struct {
@@ -89,9 +93,10 @@ type ack struct {
 	from int64
 }
 
-// openPositions reads the log in dir and replaces it by a fresh one. boot names
-// the life of the machine. damage says why not all could be read, nil when all is
-// well; err that nothing can be done.
+// openPositions reads the log in dir and replaces it by a new one. boot
+// identifies the current boot of the machine. damage is the reason why some
+// positions could not be read, or nil. err is not nil if the log cannot be used
+// at all.
 func openPositions(dir, boot string, now func() time.Time, problem func(error)) (s *positions, found bool, damage, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, false, nil, fmt.Errorf("cannot make the directory of the positions log: %w", err)
@@ -122,8 +127,8 @@ func openPositions(dir, boot string, now func() time.Time, problem func(error)) 
 	return s, found, damage, nil
 }
 
-// selectPositions returns those of all positions that ok is true for, in the order of
-// their making. ok must not call s.
+// selectPositions returns the positions for which ok returns true, in the order
+// of creation. ok must not call s.
 func (s *positions) selectPositions(ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +159,7 @@ func (s *positions) change(p *position, edit func(*position)) {
 	s.writePosition(p)
 }
 
-// writePosition writes p as a whole. mu is held.
+// writePosition writes all fields of p. The caller holds mu.
 func (s *positions) writePosition(p *position) {
 	if s.all[p.n] != p {
 		return // it was removed
@@ -191,7 +196,7 @@ func (s *positions) recordHead(p *position, head mark) {
 	}
 }
 
-// recordDone records that no receiver keeps anything of the range of p that begins
+// recordDone records that no receiver keeps lines of the range of p that begins
 // at from. It does not wait for the disk.
 func (s *positions) recordDone(p *position, from int64) {
 	s.ackMu.Lock()
@@ -199,7 +204,7 @@ func (s *positions) recordDone(p *position, from int64) {
 	s.acks = append(s.acks, ack{p, from})
 }
 
-// applyDone applies the calls of recordDone. mu is held.
+// applyDone applies the calls of recordDone. The caller holds mu.
 func (s *positions) applyDone() {
 	s.ackMu.Lock()
 	acks := s.acks
@@ -217,7 +222,7 @@ func (s *positions) applyDone() {
 	}
 }
 
-// acknowledged returns where the first range of p begins that is not done.
+// acknowledged returns the start of the first range of p that is not done.
 func (s *positions) acknowledged(p *position) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,19 +234,19 @@ func (s *positions) acknowledged(p *position) int64 {
 	return at
 }
 
-// rekey makes the positions of a path and labels those of other labels.
+// rekey gives the positions of a path and labels other labels.
 func (s *positions) rekey(path, from, to string) {
 	for _, p := range s.ofPath(path, func(p *position) bool { return p.labels == from }) {
 		s.change(p, func(p *position) { p.labels = to })
 	}
 }
 
-// remove forgets p.
+// remove removes p.
 func (s *positions) remove(p *position) {
 	s.removeIf(p, func(*position) bool { return true })
 }
 
-// removeIf forgets p, if ok is true for it. ok must not call s.
+// removeIf removes p if ok returns true for it. ok must not call s.
 func (s *positions) removeIf(p *position, ok func(*position) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +259,8 @@ func (s *positions) removeIf(p *position, ok func(*position) bool) {
 	s.write()
 }
 
-// finish records that p was read to its end and forgets the oldest of those of its
-// path, if they are too many.
+// finish records that p was read to its end. If its path has too many finished
+// positions, it removes the oldest.
 func (s *positions) finish(p *position) {
 	s.change(p, func(p *position) { p.finished = true })
 	old := s.ofPath(p.path, func(q *position) bool {
@@ -267,7 +272,7 @@ func (s *positions) finish(p *position) {
 	}
 }
 
-// save writes what is not written yet.
+// save writes the records that are not written yet.
 func (s *positions) save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +280,7 @@ func (s *positions) save() {
 	s.write()
 }
 
-// write writes the records of buf. mu is held.
+// write writes the records in buf. The caller holds mu.
 func (s *positions) write() {
 	switch {
 	case s.f == nil || s.size+int64(len(s.buf)) > s.live*4+compactAfter:
@@ -285,7 +290,8 @@ func (s *positions) write() {
 		return
 	}
 	if _, err := s.f.Write(s.buf); err != nil {
-		// Part of it may be there. The next log is a new one.
+		// Part of the record may have been written. The next write creates a new
+		// log.
 		s.fail(fmt.Errorf("cannot write the positions log: %w", err))
 		return
 	}
@@ -293,8 +299,8 @@ func (s *positions) write() {
 	s.buf = s.buf[:0]
 }
 
-// replace writes a log of the state alone in place of the one that is there.
-// mu is held.
+// replace replaces the log by one that contains only the current state. The
+// caller holds mu.
 func (s *positions) replace() {
 	s.buf = s.buf[:0]
 	if s.failing && s.now().Before(s.retryAt) {
@@ -310,7 +316,7 @@ func (s *positions) replace() {
 	}
 }
 
-// state returns a log of what is known. mu is held.
+// state returns a log with the current state. The caller holds mu.
 func (s *positions) state() []byte {
 	b := appendBoot(appendHeader(nil), s.boot, s.closing)
 	for _, n := range slices.Sorted(maps.Keys(s.all)) {
@@ -329,7 +335,7 @@ func (s *positions) tryReplace() error {
 	if _, err := f.Write(b); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(tmp))
 	}
-	// Windows replaces no file that is open.
+	// Windows cannot replace an open file.
 	if err := errors.Join(f.Close(), s.closeFile(), os.Rename(tmp, s.path)); err != nil {
 		return err
 	}
@@ -340,9 +346,9 @@ func (s *positions) tryReplace() error {
 	return nil
 }
 
-// fail notes that the log is not what it should be. mu is held.
+// fail records that the log is invalid. The caller holds mu.
 func (s *positions) fail(err error) {
-	_ = s.closeFile() // the next one is a new one
+	_ = s.closeFile() // the next write creates a new log
 	s.failing, s.retryAt = true, s.now().Add(time.Second)
 	s.buf = s.buf[:0]
 	s.problem(err)
@@ -357,7 +363,7 @@ func (s *positions) closeFile() error {
 	return f.Close()
 }
 
-// close writes what is not written and closes the log.
+// close writes the remaining records and closes the log.
 func (s *positions) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

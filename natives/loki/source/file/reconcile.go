@@ -7,13 +7,13 @@ import (
 	"github.com/weir-run/weir/engine/glob"
 )
 
-// resolveState says whether the targets of the arguments are being looked up.
+// resolveState is the state of looking up the targets of the arguments.
 type resolveState uint8
 
 const (
 	notResolving resolveState = iota
 	resolving
-	outdated // resolving, and to be done again because the arguments have changed since
+	outdated // resolving, and the arguments have changed since
 )
 
 // resolution is the result of looking up the targets of arguments.
@@ -40,7 +40,7 @@ func (s *scheduler) resolve() {
 	})
 }
 
-// reconcile makes the followers those of the targets.
+// reconcile creates and removes followers according to the targets.
 func (s *scheduler) reconcile(r resolution) {
 	again := s.resolving == outdated
 	s.resolving = notResolving
@@ -58,7 +58,7 @@ func (s *scheduler) reconcile(r resolution) {
 	for i := range r.targets {
 		want[r.targets[i].id()] = true
 	}
-	if r.args == s.matched { // what a file system that does not answer had is not gone
+	if r.args == s.matched { // files of a file system that does not respond are not considered removed
 		for id, f := range s.all {
 			if !want[id] && r.look.Hung(f.target.path) {
 				want[id] = true
@@ -105,7 +105,7 @@ func (s *scheduler) reconcile(r resolution) {
 	}
 	for _, fs := range left {
 		for _, f := range fs {
-			if !f.slot.isRunning() { // else it comes back, and is adjusted then
+			if !f.slot.isRunning() { // else it is adjusted after its turn
 				f.slot.pause, f.slot.due = set.minPause, now
 			}
 			s.ended[f] = struct{}{}
@@ -117,10 +117,10 @@ func (s *scheduler) reconcile(r resolution) {
 	}
 }
 
-// adjust makes a follower that no worker has what it is to be.
+// adjust applies a pending change of target to a follower that no worker owns.
 func (s *scheduler) adjust(f *follower) {
 	if f.slot.isRunning() {
-		return // when it comes back
+		return // adjusted after its turn
 	}
 	if f.slot.retarget != nil {
 		f.applyTarget(s.set, *f.slot.retarget)
@@ -130,8 +130,8 @@ func (s *scheduler) adjust(f *follower) {
 	s.enqueue(f)
 }
 
-// applyTarget makes the follower that of another target of the same path, or with
-// other settings. It goes on where it is.
+// applyTarget makes the follower follow another target with the same path, or use
+// other settings. It continues at its position.
 func (f *follower) applyTarget(set *settings, t target) {
 	old := f.set
 	f.set = set

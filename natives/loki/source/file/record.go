@@ -12,26 +12,26 @@ import (
 )
 
 // The positions log: "WEIRPOS\n", version u32 little endian, then records of
-// length u32, CRC32C of the payload u32 and the payload, which is a kind and
-// uvarints and strings. A record that does not fit at the end is what a kill
-// leaves, and is no damage.
+// length u32, CRC32C of the payload u32 and the payload, which consists of a
+// kind, uvarints and strings. An incomplete record at the end results from a
+// killed process and is not damage.
 const (
 	logMagic   = "WEIRPOS\n"
 	logVersion = 1
 	logHeader  = len(logMagic) + 4
 	recordHead = 8
 
-	kindPosition = 1 // all of one position
-	kindSent     = 2 // a range of it
-	kindDone     = 3 // of a range
-	kindGone     = 4 // of a position
-	kindBoot     = 5 // in which life of the machine it is written, and whether that is its end
+	kindPosition = 1 // all fields of a position
+	kindSent     = 2 // a range of a position
+	kindDone     = 3 // the end of a range
+	kindGone     = 4 // the removal of a position
+	kindBoot     = 5 // the boot of the machine in which the log is written, and whether the process stopped normally
 )
 
 // The flags of a position.
 const (
 	isFinished = 1
-	hasBegan   = 2 // where it was begun with comes next
+	hasBegan   = 2 // the start offset follows
 )
 
 // mark is the hash of n bytes.
@@ -42,7 +42,8 @@ type mark struct {
 
 func markOf(b []byte) mark { return mark{len(b), xxhash.Sum64(b)} }
 
-// marks reports whether m marks b. The mark of nothing does.
+// marks reports whether m is the mark of b. The mark of nothing matches
+// everything.
 func (m mark) marks(b []byte) bool { return m.n == 0 || markOf(b) == m }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -123,11 +124,11 @@ func appendGone(dst []byte, n uint64) []byte {
 
 var errRecord = errors.New("a record is malformed")
 
-// load takes in a log. The error says why it ended before its end; what came
-// before that is taken in.
+// load reads a log. If it ends before its end, the error is the reason; the
+// records before are used.
 func (s *positions) load(b []byte) error {
 	if len(b) < logHeader && string(b) == string(appendHeader(nil)[:len(b)]) {
-		return nil // killed while it was made
+		return nil // killed while the log was created
 	}
 	if len(b) < logHeader || string(b[:len(logMagic)]) != logMagic {
 		return fmt.Errorf("%s is no positions log", s.path)
@@ -150,7 +151,7 @@ func (s *positions) load(b []byte) error {
 		payload := rest[recordHead : recordHead+int(n)]
 		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(rest[4:]) {
 			if int(n)+recordHead == len(rest) {
-				return nil // what a machine that lost power leaves
+				return nil // results from a power failure
 			}
 			return fmt.Errorf("%s is damaged at byte %d", s.path, at)
 		}
@@ -162,7 +163,7 @@ func (s *positions) load(b []byte) error {
 	return nil
 }
 
-// recordAfter reports whether a whole record is somewhere in b.
+// recordAfter reports whether b contains a valid record at any position.
 func recordAfter(b []byte) bool {
 	for len(b) > recordHead {
 		n := int64(binary.LittleEndian.Uint32(b))
@@ -174,7 +175,7 @@ func recordAfter(b []byte) bool {
 	return false
 }
 
-// readRecord takes in one record.
+// readRecord applies one record.
 func (s *positions) readRecord(payload []byte) error {
 	d := decoder{b: payload}
 	kind, n := d.byte(), d.uint()
@@ -214,7 +215,7 @@ func (s *positions) readRecord(payload []byte) error {
 	return nil
 }
 
-// decoder reads a payload; bad tells that it was not what was asked for.
+// decoder decodes a payload. bad is true if the payload is invalid.
 type decoder struct {
 	b   []byte
 	bad bool

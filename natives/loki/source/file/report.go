@@ -9,19 +9,19 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// tellAfter is how long receivers must refuse the lines of a file until that is
-// told: what goes by before would only come and go.
+// tellAfter is how long receivers must refuse the lines of a file before it is
+// reported. Shorter refusals are not worth a report.
 const tellAfter = 30 * time.Second
 
-// status is what the health of the component was when it was last reported.
+// status is the last reported state of the component.
 type status struct {
-	troubles     string    // with targets, as the last resolution found them
-	reported     string    // what is wrong, "" if nothing is
-	refusedSince time.Time // since when receivers refuse lines; zero until that was logged
+	troubles     string    // problems with targets that the last resolution found
+	reported     string    // the current problem, or ""
+	refusedSince time.Time // when receivers began to refuse lines; zero until that was logged
 }
 
-// report tells the page, the metrics and the health how things are. Of a follower
-// that a worker has it tells what was when the worker had it last.
+// report updates the page, the metrics and the health. For a follower that a
+// worker owns, it uses the state before the turn.
 func (s *scheduler) report(now time.Time) {
 	info := make([]followerInfo, 0, len(s.all)+len(s.ended))
 	var files, rotated, unmet int
@@ -75,9 +75,9 @@ func (s *scheduler) report(now time.Time) {
 	}
 }
 
-// describeTrouble returns what of info is wrong, "" when nothing is: of files that
-// cannot be followed the first by name, and since when and by whom lines are
-// refused. That this begins or ends is logged.
+// describeTrouble returns the problems in info, or "". For files that cannot be
+// followed, it returns the first by name; for refused lines, since when and by
+// which receiver. It logs when refusals begin or end.
 func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
 	troubles := s.status.troubles
 	var longest followerInfo
@@ -109,7 +109,7 @@ func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
 	return held
 }
 
-// describe returns what is to be shown of the follower.
+// describe returns the description of the follower for the page.
 func (f *follower) describe() (infos []followerInfo) {
 	base := followerInfo{Path: f.target.path, Labels: f.target.key, Error: f.trouble.text}
 	if r := f.sender.refused; r != nil {
@@ -122,7 +122,7 @@ func (f *follower) describe() (infos []followerInfo) {
 		i := base
 		i.File, i.Offset, i.Size, i.Acked = lf.real, lf.cursor.offset, lf.seen.size, f.c.positions.acknowledged(lf.pos)
 		if lf.isCompressed() && !lf.packed.isEnded() {
-			i.Size = 0 // nobody knows
+			i.Size = 0 // the size is unknown
 		}
 		i.Rotated, i.Closed = lf != f.files.current, lf.isParked()
 		infos = append(infos, i)

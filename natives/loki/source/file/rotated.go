@@ -3,19 +3,19 @@ package file
 import "time"
 
 const (
-	// partialGrace is how long the end of a rotated file may lack the end of its
-	// last line, if a newer file has lines, before it is sent as it is. Newer
-	// lines wait meanwhile.
+	// partialGrace is how long weir waits for the end of the last line of a
+	// rotated file if a newer file has lines. Then the line is sent without its
+	// end. The newer lines wait in the meantime.
 	partialGrace = 5 * time.Second
 	// maxRotated is the number of open rotated files per component above which
-	// those that are idle are closed although they may have a writer, and those
-	// that are not read now are closed until they are.
+	// idle files are closed even if they may have a writer, and files that cannot
+	// be read now are closed until they can.
 	maxRotated = 1000
 	// locateEvery is how often the current path of a rotated file is looked up.
 	locateEvery = time.Second
 )
 
-// writers says whether a process has a file open for writing.
+// writers tells whether a process has a file open for writing.
 type writers uint8
 
 const (
@@ -33,19 +33,19 @@ const (
 // rotation is what is known about a file since it left its path.
 type rotation struct {
 	state     rotationState
-	left      time.Time // when it was first seen not to be at its path
+	left      time.Time // when it was first found missing at its path
 	located   time.Time // when its path was last looked up
-	names     uint64    // how many names the file has; 0: it is deleted
-	abandoned string    // why it is closed although it may have a writer, "" if it is not
+	names     uint64    // number of names of the file; 0 if it is deleted
+	abandoned string    // why it is closed although it may have a writer, or ""
 }
 
-// rotationState says how a file relates to its path.
+// rotationState is the relation of a file to its path.
 type rotationState uint8
 
 const (
 	atPath  rotationState = iota
-	rotated               // the follower waits for its writer
-	expired               // max_wait has passed: only the lines that it had then are read
+	rotated               // the follower waits for the writer of the file
+	expired               // max_wait has passed: only the lines up to then are read
 )
 
 // leave changes from atPath to rotated. It does nothing in the other states.
@@ -63,8 +63,8 @@ func (r *rotation) comeBack() { *r = rotation{} }
 
 func (r *rotation) isExpired() bool { return r.state == expired }
 
-// pickFile returns the file to read next, nil if there is none. whole tells that
-// the last line of the file counts as a line although it has no end.
+// pickFile returns the file to read next, or nil. whole is true if the last line
+// of the file counts as a line although it has no end.
 func (f *follower) pickFile(now time.Time) (lf *logFile, whole bool) {
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
@@ -77,23 +77,23 @@ func (f *follower) pickFile(now time.Time) (lf *logFile, whole bool) {
 		}
 		switch {
 		case lf.isParked():
-			return nil, false // it could not be opened, and newer files come after it
+			return nil, false // the file could not be opened, and newer files must wait for it
 		case lf.isCompressed() && lf.packed.isEnded() && !lf.hasUnread():
 		case lf.hasUnread():
 			return lf, false
 		case lf.hasPartialLine() && (ending || f.files.hasNewerLines(i) && now.Sub(lf.seen.grew) >= partialGrace):
 			return lf, true
 		case lf.hasPartialLine() && old:
-			return nil, false // newer files come after the end of this line
+			return nil, false // newer files wait for the end of this line
 		}
 		i++
 	}
 	return nil, false
 }
 
-// closeIfDone closes the i-th file if nothing more is to be read of it. The file
-// is not at the path, or its target was removed. ending tells that nothing more
-// is expected to be written to it.
+// closeIfDone closes the i-th file if nothing more is to be read from it. The
+// file is not at the path, or its target was removed. ending is true if nothing
+// more is expected to be written to it.
 func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 	lf := f.files.all[i]
 	if lf.isParked() && !f.reopenParked(i) {
@@ -149,13 +149,13 @@ func (f *follower) refreshRotated(lf *logFile, now time.Time) error {
 func (f *follower) isFinished(i int, now time.Time) bool {
 	lf := f.files.all[i]
 	if lf.isCompressed() && i+1 < len(f.files.all) {
-		return true // nobody appends to a compressed file
+		return true // compressed files are not appended to
 	}
 	if now.Sub(lf.seen.grew) < f.set.idle || now.Sub(lf.rotation.left) < f.set.idle {
 		return false
 	}
 	if f.c.writersOf(lf.f) == noWriter {
-		// The last writer may have written something before it closed the file.
+		// The last writer may have written more before it closed the file.
 		return f.refreshRotated(lf, now) == nil && !lf.hasUnread()
 	}
 	if lf.rotation.abandoned == byNumber {
@@ -183,7 +183,8 @@ func (f *follower) expireFile(i int, now time.Time) (closed bool) {
 	}
 	if !lf.rotation.isExpired() {
 		lf.rotation.expire()
-		// If it has the path of another target now, that target continues with it.
+		// If it now has the path of another target, that target continues to read
+		// it.
 		if f.c.writersOf(lf.f) == hasWriter && (lf.real == f.target.path || !f.c.isTarget(lf.real, f.target.key)) {
 			lf.rotation.abandoned = byMaxWait
 			f.c.opts.Logger.Warn("a rotated file is still open for writing after file_rotation.max_wait; lines written to it from now on are lost: make the writer reopen its log, or increase max_wait",
@@ -204,7 +205,7 @@ func (f *follower) expireFile(i int, now time.Time) (closed bool) {
 // expireAll expires and parks rotated files that are not read now, because other
 // files come first or because receivers refuse lines.
 func (f *follower) expireAll(now time.Time) {
-	waits := f.sender.isRefused() // whether older lines are not read yet
+	waits := f.sender.isRefused() // whether older lines have not been read yet
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
 		if lf.isParked() || lf == f.files.current || f.isWithdrawn() || f.refreshRotated(lf, now) != nil {
@@ -224,15 +225,15 @@ func (f *follower) expireAll(now time.Time) {
 }
 
 // reopenParked opens the i-th file, which was parked. It may have another name by
-// now, or be compressed. If it is not found, it is lost and removed from the list.
-// reopenParked reports whether the file is open.
+// now, or be compressed. If it is not found, it counts as lost and is removed
+// from the list. reopenParked reports whether the file is open.
 func (f *follower) reopenParked(i int) bool {
 	lf := f.files.all[i]
 	found, err := f.c.listDirectories(lf.real, f.target.path).find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
 		return id != lf.id && f.files.holds(id) || f.c.owns.isOwnedByOther(f, id)
 	})
 	if f.files.reopenErr = err; err != nil {
-		return false // it is tried again
+		return false // opening is retried
 	}
 	if found == nil || !f.c.owns.claimFile(f, found.id) {
 		f.countLost(lf, "neither the file nor a copy of it is in its directory")

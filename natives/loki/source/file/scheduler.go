@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// maxWorkers bounds the goroutines that read and send, without those that wait
-	// for a file system that does not answer.
+	// maxWorkers limits the goroutines that read and send, without those that
+	// wait for a file system that does not respond.
 	maxWorkers = 64
-	// maxHung bounds the goroutines that wait for file systems, each of which holds
-	// a thread, and maxHungPlace those that wait for the same one.
+	// maxHung limits the goroutines that wait for file systems, each of which
+	// occupies a thread, and maxHungPlace those that wait for the same one.
 	maxHung      = 192
 	maxHungPlace = 16
-	// maxFlying is how many bytes of lines are under way until only few workers
-	// may read more. Small batches wait for others, which their receivers write
-	// to the disk with them: the turns of a thousand files must not do so one
-	// after the other.
+	// maxFlying is the number of bytes of lines being sent above which only a few
+	// workers may read more. Small batches are not limited, because receivers
+	// write them to the disk together: the turns of a thousand files must not do
+	// so one after the other.
 	maxFlying = 4 << 20
-	// stuckAfter is how long a turn takes until another worker may stand in.
+	// stuckAfter is the duration of a turn after which another worker may take
+	// its place.
 	stuckAfter = time.Second
-	// stopWithin is how long what is under way may take when weir stops.
+	// stopWithin is how long running turns may continue when weir stops.
 	stopWithin = 2 * time.Second
-	// saveEvery is how often what is done is written to the positions log at
-	// the latest, and reportEvery how often the page learns of it.
+	// saveEvery is the maximum time until finished ranges are written to the
+	// positions log, and reportEvery the interval at which the page is updated.
 	saveEvery   = time.Second
 	reportEvery = time.Second
-	// checkpointEvery is how old a checkpoint of the positions must be to be one.
+	// checkpointEvery is the minimum age of a valid checkpoint of the positions.
 	checkpointEvery = time.Minute
-	// sweepEvery is how often positions of files that are gone are forgotten.
+	// sweepEvery is the interval at which positions of deleted files are removed.
 	sweepEvery = 10 * time.Minute
 )
 
@@ -45,27 +46,27 @@ type scheduler struct {
 	set *settings
 
 	all   map[string]*follower   // by the id of the target
-	ended map[*follower]struct{} // their targets were removed
-	ready []*follower            // in the state queued
-	busy  map[*follower]struct{} // in the state running
+	ended map[*follower]struct{} // followers whose targets were removed
+	ready []*follower            // followers in the state queued
+	busy  map[*follower]struct{} // followers in the state running
 
 	jobs      chan *follower
 	back      chan turnEnd
 	resolved  chan resolution
 	failed    chan error
 	resolving resolveState
-	matched   *Arguments // whose targets the followers have
+	matched   *Arguments // the arguments whose targets the followers have
 	workers   int
 	wg        sync.WaitGroup
 
 	startFinished bool // all followers have taken over their positions
-	ownLogged     bool // it was logged that files of weir are left out
+	ownLogged     bool // it was logged that files of weir are skipped
 	checkpointing atomic.Bool
 	done          timetable
 	status        status
 }
 
-// timetable has the times when regular work was last done.
+// timetable contains the times at which regular work was last done.
 type timetable struct{ resolved, saved, reported, swept, checkpointed time.Time }
 
 func newScheduler(c *Component) *scheduler {
@@ -75,9 +76,9 @@ func newScheduler(c *Component) *scheduler {
 	}
 }
 
-// run works until ctx ends, and then ends the turns that run.
+// run works until ctx ends, and then ends the running turns.
 func (s *scheduler) run(ctx context.Context) error {
-	// Batches that are being sent when weir stops have some time left.
+	// When weir stops, batches that are being sent get some more time.
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s.resolve()
@@ -165,8 +166,8 @@ func (s *scheduler) tick() {
 	}
 }
 
-// finishStart removes the positions file that was taken over once all followers
-// have their positions.
+// finishStart removes the imported positions file when all followers have their
+// positions.
 func (s *scheduler) finishStart() {
 	if s.startFinished || s.set == nil {
 		return
@@ -180,9 +181,10 @@ func (s *scheduler) finishStart() {
 	s.c.dropLegacy()
 }
 
-// dispatch gives ready followers to workers. Turns that take long do not count
-// among those that may run: they wait for a receiver or a file system. Where many
-// wait for a file system, the other files on it have no turn until it answers.
+// dispatch assigns ready followers to workers. Turns that take long do not count
+// towards the limit, because they wait for a receiver or a file system. If many
+// turns wait for a file system, the other files on it get no turn until it
+// responds.
 func (s *scheduler) dispatch(ctx context.Context) {
 	now := s.c.opts.Clock.Now()
 	limit := max(4, 2*runtime.GOMAXPROCS(0))
@@ -219,12 +221,12 @@ func (s *scheduler) dispatch(ctx context.Context) {
 		s.jobs <- f
 	}
 	if len(s.ready) == 0 {
-		s.ready = nil // or its start would stay for ever
+		s.ready = nil // otherwise, the start of the slice would never be freed
 	}
 }
 
-// countHung returns how many turns wait for a file system that does not answer, in
-// total and by file system.
+// countHung returns the number of turns that wait for a file system that does not
+// respond, in total and by file system.
 func (s *scheduler) countHung(now time.Time) (n int, places map[string]int) {
 	for f := range s.busy {
 		if f.calls.areOpen() && now.Sub(f.slot.started) >= stuckAfter {
@@ -238,8 +240,8 @@ func (s *scheduler) countHung(now time.Time) (n int, places map[string]int) {
 	return n, places
 }
 
-// runTurn lets f have its turn and gives it back. A panic ends the component, which
-// the engine builds again.
+// runTurn runs one turn of f and returns it to the scheduler. A panic ends the
+// component, which the engine then builds again.
 func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 	end := turnEnd{f: f}
 	defer func() {
@@ -254,7 +256,7 @@ func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 	end.out = f.takeTurn(ctx)
 }
 
-// turnEnd is a follower that a worker gives back, and how its turn ended.
+// turnEnd is a follower that a worker returns, and the outcome of its turn.
 type turnEnd struct {
 	f   *follower
 	out outcome
@@ -281,10 +283,10 @@ func (s *scheduler) endTurn(end turnEnd) {
 	}
 }
 
-// stop waits for the turns that run, asks receivers that keep lines to send them,
-// and closes all files.
+// stop waits for running turns, asks receivers that keep lines to send them, and
+// closes all files.
 func (s *scheduler) stop(cancel context.CancelFunc) {
-	// Run's context has ended; what was begun has this long.
+	// Run's context has ended; running work gets this much time.
 	ctx, done := context.WithTimeout(context.Background(), stopWithin)
 	defer done()
 	for len(s.busy) > 0 {

@@ -13,18 +13,19 @@ import (
 	"time"
 )
 
-// maxEntries is how many files of a directory are looked at.
+// maxEntries is the maximum number of files of a directory that are examined.
 const maxEntries = 10_000
 
-// maxSearches is how often is searched for a copy while files get other names.
+// maxSearches is the maximum number of searches for a copy while files are being
+// renamed.
 const maxSearches = 3
 
-// rotatedRest is what rotation adds to a name: a number, a date, a word.
+// rotatedRest matches what rotation adds to a name: a number, a date, a word.
 var rotatedRest = regexp.MustCompile(`^([-._]?(\d+|[-:.T+Z_\d]*\d[-:.T+Z_\d]*|old|bak|prev|orig|save))+$`)
 
-// isRotatedName reports whether name is one that rotation gives to the file base:
-// app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log, and these
-// and app.log compressed.
+// isRotatedName reports whether rotation could have given the file base this
+// name: app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log, and
+// these and app.log compressed.
 func isRotatedName(base, name string) bool {
 	if name == base+".gz" {
 		return true
@@ -50,12 +51,13 @@ type listed struct {
 	fi   fs.FileInfo
 }
 
-// directory lists the directory of a file, where rotation puts the old files.
+// directory is a listing of the directory of a file, in which rotation puts the
+// old files.
 type directory struct {
 	open  func(path string) (*os.File, error)
-	base  []string // names that the file has itself
+	base  []string // the names of the file itself
 	files []listed
-	dirs  []fs.FileInfo // before they were listed
+	dirs  []fs.FileInfo // as they were before they were listed
 	paths []string      // of dirs
 }
 
@@ -93,7 +95,7 @@ func (c *Component) listDirectories(paths ...string) *directory {
 	return d
 }
 
-// add adds what is at path, if that is anything.
+// add adds the file at path, if it exists.
 func (d *directory) add(path string) {
 	if path == "" {
 		return
@@ -104,16 +106,15 @@ func (d *directory) add(path string) {
 }
 
 // targetOf returns the path of a target with those labels that leads to a file,
-// "" when there is none: patterns may name the directory that rotated files are
-// moved to.
+// or "": patterns may match the directory to which rotated files are moved.
 func (c *Component) targetOf(key string, id identity) string {
 	c.mu.Lock()
 	places := c.places
 	c.mu.Unlock()
-	return places()[owned{key, id}] // not under mu: a file system may hang
+	return places()[owned{key, id}] // called without mu, because a file system may hang
 }
 
-// placesOf returns which files the targets with those ids lead to.
+// placesOf returns the files to which the targets with those IDs lead.
 func placesOf(ids map[string]bool) map[owned]string {
 	places := make(map[owned]string, len(ids))
 	for t := range ids {
@@ -125,8 +126,8 @@ func placesOf(ids map[string]bool) map[owned]string {
 	return places
 }
 
-// moved reports whether files came, went or got other names since d was listed,
-// as when app.log.1 becomes app.log.2: one may have been missed.
+// moved reports whether files were added, removed or renamed since d was listed,
+// as when app.log.1 becomes app.log.2. If so, the listing may have missed one.
 func (d *directory) moved() bool {
 	for i, before := range d.dirs {
 		if fi, err := os.Stat(d.paths[i]); err != nil || !fi.ModTime().Equal(before.ModTime()) {
@@ -140,11 +141,12 @@ func (d *directory) inFamily(l listed) bool {
 	return slices.ContainsFunc(d.base, func(base string) bool { return isRotatedName(base, filepath.Base(l.path)) })
 }
 
-// find opens the content that p is the position of: the file of its identity, or
-// else a copy of it, or what became of it when it was compressed. skip leaves
-// files out. nil when it is not there.
+// find opens the content that p is the position of: the file with its identity, a
+// copy of the file, or the compressed file that replaced it. skip excludes files.
+// find returns nil if the content does not exist.
 //
-// The error is that of opening a file by its identity, which may go away.
+// If opening the file with its identity fails, find returns an error, which may
+// be temporary.
 func (d *directory) find(p *position, c *coding, format Format, skip func(identity) bool) (*logFile, error) {
 	var failed error
 	try := func(l listed, format Format) *logFile {
@@ -175,7 +177,7 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 		}
 	}
 	if p.head.n == 0 {
-		return nil, failed // it says nothing
+		return nil, failed // the file is empty
 	}
 	for _, l := range d.files {
 		if l.id != p.id && d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && l.fi.Size() >= p.read {
@@ -194,9 +196,9 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 	return nil, failed
 }
 
-// rotatedSince returns the files that came after one that was last written to at
-// since, oldest first: rotations that happened between two looks. skip leaves
-// files out.
+// rotatedSince returns the files that appeared after one that was last written to
+// at since, oldest first: rotations that happened between two checks. skip
+// excludes files.
 func (d *directory) rotatedSince(since time.Time, skip func(listed) bool) (out []listed) {
 	for _, l := range d.files {
 		if d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && !l.fi.ModTime().Before(since) && !skip(l) {
@@ -207,13 +209,13 @@ func (d *directory) rotatedSince(since time.Time, skip func(listed) bool) (out [
 		if c := a.fi.ModTime().Compare(b.fi.ModTime()); c != 0 {
 			return c
 		}
-		// Clocks of file systems are coarse: app.log.2 was there before app.log.1.
+		// File system clocks are coarse: app.log.2 existed before app.log.1.
 		return cmp.Compare(rotationNumber(b.path), rotationNumber(a.path))
 	})
 	return out
 }
 
-// rotationNumber returns the number that a name ends in, 0 if it has none.
+// rotationNumber returns the number at the end of a name, or 0.
 func rotationNumber(path string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(filepath.Ext(path), "."))
 	return n

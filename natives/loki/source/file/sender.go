@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// maxHeld is how many bytes of refused lines a component keeps. While it has
-	// more, it reads nothing.
+	// maxHeld is the size in bytes of refused lines above which a component reads
+	// nothing more.
 	maxHeld = 32 << 20
 	// The pauses between attempts to send a refused batch double from
 	// minRetryPause to maxRetryPause.
 	minRetryPause = 100 * time.Millisecond
 	maxRetryPause = 5 * time.Second
-	// A receiver that does not answer is cancelled after minPatience, which doubles
-	// up to maxPatience: a follower that waits for it sees no rotation.
+	// A receiver that does not respond is cancelled after minPatience, which
+	// doubles up to maxPatience, because a follower that waits for it does not
+	// detect rotations.
 	minPatience = 5 * time.Second
 	maxPatience = time.Minute
 )
@@ -29,7 +30,7 @@ const (
 // send.
 type sender struct {
 	c       *Component
-	calls   *fileCalls // of the turn, suspended while a receiver has the batch
+	calls   *fileCalls // of the turn; suspended while a receiver processes the batch
 	stream  *batch.Stream
 	source  uint64
 	last    int64 // the timestamp of the last line
@@ -37,17 +38,17 @@ type sender struct {
 	retry   retry
 }
 
-// retry tells when a refused batch is sent again, and how long an attempt may
-// take.
+// retry determines when a refused batch is sent again, and how long an attempt
+// may take.
 type retry struct {
 	at       time.Time
 	pause    time.Duration // between at and the attempt after it
-	patience time.Duration // how long a receiver may take
+	patience time.Duration // the time limit for a receiver
 }
 
 func newRetry() retry { return retry{pause: minRetryPause, patience: minPatience} }
 
-// reset returns to the shortest times after a success.
+// reset resets both times after a success.
 func (r *retry) reset() { r.pause, r.patience = minRetryPause, minPatience }
 
 // postpone sets the time of the next attempt.
@@ -62,7 +63,7 @@ func newSender(c *Component, calls *fileCalls, t *target) sender {
 
 func newStream(t *target) *batch.Stream { return batch.NewSeries(t.labels) }
 
-// setTarget gives the lines to come the labels of t.
+// setTarget sets the labels of the following lines to those of t.
 func (s *sender) setTarget(t *target) {
 	s.stream.Release()
 	s.stream = newStream(t)
@@ -77,7 +78,7 @@ func (s *sender) close() {
 // isRefused reports whether a refused batch waits for its receivers.
 func (s *sender) isRefused() bool { return s.refused != nil }
 
-// raiseLast makes the lines to come later than t.
+// raiseLast makes the following lines later than t.
 func (s *sender) raiseLast(t int64) { s.last = max(s.last, t) }
 
 // send records a range of lf in the positions log and sends it as a batch. It
@@ -113,8 +114,8 @@ func (s *sender) send(ctx context.Context, lf *logFile, c chunk, now time.Time) 
 	return false
 }
 
-// resend sends the refused batch again if it is time. It reports whether it
-// tried, and whether all receivers have accepted the batch now.
+// resend sends the refused batch again if it is due. It reports whether it made
+// an attempt, and whether all receivers have accepted the batch.
 func (s *sender) resend(ctx context.Context, now time.Time) (tried, accepted bool) {
 	if now.Before(s.retry.at) {
 		return false, false
@@ -133,9 +134,9 @@ func (s *sender) postpone(now time.Time) {
 }
 
 // sendRefused sends the refused batch to the receivers that refused it and to
-// those that were added since. If a node farther down has left the graph, it
-// sends all of it to all receivers, some of which have it already. It reports
-// whether every receiver has accepted it.
+// those that were added since. If a node further downstream has left the graph,
+// it sends the whole batch to all receivers, and some of them receive it twice.
+// It reports whether every receiver has accepted it.
 func (s *sender) sendRefused(ctx context.Context) bool {
 	r := s.refused
 	pending := r.pending
@@ -168,7 +169,7 @@ func (s *sender) dropRefused() {
 	}
 }
 
-// sendWithTimeout calls send with a context that ends when a receiver takes too
+// sendWithTimeout calls send with a context that ends if a receiver takes too
 // long.
 func (s *sender) sendWithTimeout(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.retry.patience)
@@ -202,12 +203,12 @@ type refusedBatch struct {
 	why     string // the last refusal
 
 	replaced bool // the receivers have changed since the first attempt
-	whole    bool // all of it must be sent again: a node farther down left the graph and accepts nothing any more
+	whole    bool // the whole batch must be sent again: a node further downstream left the graph and never accepts anything
 }
 
-// addRefusal keeps the part of the batch that err says was refused. With
-// replaced it leaves out the part of nodes that left the graph, because other
-// nodes have taken their places.
+// addRefusal keeps the part of the batch that was refused according to err. If
+// replaced is true, it excludes the part for nodes that left the graph, because
+// other nodes have replaced them.
 func (r *refusedBatch) addRefusal(err error, replaced bool) {
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
 		r.why = p.Error()

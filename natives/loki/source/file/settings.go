@@ -17,7 +17,7 @@ type settings struct {
 func newSettings(a *Arguments) *settings {
 	coding, err := encodingOf(a.Encoding)
 	if err != nil {
-		coding = plain // Validate has refused it
+		coding = plain // Validate has rejected it already
 	}
 	s := &settings{
 		coding: coding, encoding: a.Encoding, tailFromEnd: a.TailFromEnd, onError: a.OnPositionsFileError,

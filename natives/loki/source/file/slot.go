@@ -2,29 +2,29 @@ package file
 
 import "time"
 
-// slot is the scheduler's part of a follower: when its next turn is. Only the
-// scheduler uses it.
+// slot determines when the next turn of a follower is. Only the scheduler uses
+// it.
 type slot struct {
 	state    turnState
 	due      time.Time     // of the next turn, while it rests
-	pause    time.Duration // from the end of a turn without lines to the next one
-	started  time.Time     // of the last turn
-	retarget *target       // to be followed from the next turn on, nil if that does not change
+	pause    time.Duration // the time between the end of a turn without lines and the next turn
+	started  time.Time     // start of the last turn
+	retarget *target       // the target to follow from the next turn on, or nil
 	snapshot snapshot
 }
 
-// turnState says where a follower is between two of its turns.
+// turnState is the state of a follower between turns.
 type turnState uint8
 
 const (
 	resting turnState = iota // until it is due
 	queued                   // waits for a worker
-	running                  // a worker has it, and nobody else may use it
+	running                  // a worker owns it, and nothing else may use it
 )
 
 func (s *slot) isRunning() bool { return s.state == running }
 
-// isDue reports whether a follower that rests has to be queued.
+// isDue reports whether a resting follower has to be queued.
 func (s *slot) isDue(now time.Time) bool { return s.state == resting && !s.due.After(now) }
 
 // queue changes from resting to queued. It reports false in all other states.
@@ -39,11 +39,11 @@ func (s *slot) queue() bool {
 // start changes from queued to running.
 func (s *slot) start(now time.Time) { s.state, s.started = running, now }
 
-// postpone changes from queued to resting: the turn may not run now.
+// postpone changes from queued to resting, because the turn may not run now.
 func (s *slot) postpone(due time.Time) { s.state, s.due = resting, due }
 
-// finish changes from running to resting. The outcome of the turn decides how
-// long it rests: the pause doubles from one idle turn to the next.
+// finish changes from running to resting. The outcome of the turn determines the
+// pause, which doubles from one idle turn to the next.
 func (s *slot) finish(out outcome, set *settings) {
 	s.state = resting
 	switch out {
@@ -51,7 +51,7 @@ func (s *slot) finish(out outcome, set *settings) {
 		s.pause = set.minPause
 	case crowded:
 		s.due = s.started
-	case gone: // it is closed, or queued if its target is back
+	case gone: // it is closed, or queued if its target was added again
 	case refused:
 		s.pause = set.minPause
 		s.rest(set)
@@ -65,8 +65,8 @@ func (s *slot) rest(set *settings) {
 	s.pause = min(2*s.pause, set.maxPause)
 }
 
-// snapshot is the state of a follower as the page and the metrics show it.
+// snapshot is the state of a follower for the page and the metrics.
 type snapshot struct {
 	files []followerInfo
-	stale bool // it was to be updated during a turn, and is after it
+	stale bool // an update was due during a turn, and is made after it
 }

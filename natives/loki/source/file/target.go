@@ -12,14 +12,14 @@ import (
 	"github.com/weir-run/weir/engine/glob"
 )
 
-// target is a path and the labels of its lines.
+// target is a path with the labels of its lines.
 type target struct {
 	path   string
-	labels []batch.Label // sorted, without empty ones
-	key    string        // of the labels but filename, as Alloy writes them
+	labels []batch.Label // sorted, without empty values
+	key    string        // of all labels except filename, in Alloy's format
 }
 
-// id is what tells targets of a component apart.
+// id identifies a target within a component.
 func (t *target) id() string { return t.path + "\x00" + t.key }
 
 // newTarget returns the target of a path with the labels of a set.
@@ -45,8 +45,8 @@ func newTarget(path string, set map[string]string) target {
 	return t
 }
 
-// resolveTargets returns the targets of arguments, each once, the problems with
-// them, and the look at the file system, which leaves out the files in storage,
+// resolveTargets returns the targets of the arguments without duplicates, the
+// problems with them, and the file system lookup. It skips the files in storage,
 // weir's storage directory.
 func resolveTargets(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, look *glob.Look) {
 	seen := map[string]bool{}

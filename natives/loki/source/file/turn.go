@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// outcome is how a turn ended.
+// outcome is the outcome of a turn.
 type outcome uint8
 
 const (
 	idle    outcome = iota // there was nothing to do
 	more                   // there may be another batch
 	refused                // a receiver refused a batch
-	crowded                // the component keeps too much memory for refused lines or decompressors
-	gone                   // the target was removed, and all its files are read
+	crowded                // the component needs too much memory for refused lines or decompressors
+	gone                   // the target was removed, and all its files were read
 )
 
-// takeTurn looks at the path once and sends at most one batch.
+// takeTurn checks the path once and sends at most one batch.
 func (f *follower) takeTurn(ctx context.Context) outcome {
 	f.calls.begin()
 	defer f.calls.end()
@@ -39,8 +39,8 @@ func (f *follower) takeTurn(ctx context.Context) outcome {
 	return out
 }
 
-// resendRefused sends a refused batch again if it is time. Nothing is read
-// meanwhile, but rotations are still detected.
+// resendRefused sends a refused batch again if it is due. In the meantime,
+// nothing is read, but rotations are still detected.
 func (f *follower) resendRefused(ctx context.Context, now time.Time) outcome {
 	tried, accepted := f.sender.resend(ctx, now)
 	if accepted {
@@ -100,7 +100,7 @@ func (f *follower) readBatch(ctx context.Context, now time.Time) (outcome, error
 type troubleLog struct {
 	c    *Component
 	path string
-	text string // the last reason, "" when all is well
+	text string // the last reason, or ""
 }
 
 // report logs err if it differs from the last one.

@@ -4,9 +4,9 @@ package file
 
 import "os"
 
-// writersOf knows nothing about other processes: a rotated file that has been
-// idle is taken for one without a writer.
+// writersOf returns noWriter, because there is no way to find other writers: an
+// idle rotated file is considered to have none.
 func writersOf(*os.File) writers { return noWriter }
 
-// currentPath does not know the path of an open file.
+// currentPath returns "", because the path of an open file is unknown.
 func currentPath(*os.File, identity) string { return "" }
