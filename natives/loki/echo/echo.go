@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Arguments of loki.echo: there are none.
+// Arguments of loki.echo. It has none.
 type Arguments struct{}
 
 // Exports of loki.echo.
@@ -41,7 +41,7 @@ func registration(w io.Writer) component.Registration {
 	}
 }
 
-// Component is one loki.echo.
+// Component is a loki.echo node's component.
 type Component struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -53,16 +53,16 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// Update has nothing to take.
+// Update does nothing, because there are no arguments.
 func (c *Component) Update(any) error { return nil }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// ConsumeLogs prints b. It accepts what was written in full.
+// ConsumeLogs prints b. It accepts the batch only if all of it was written.
 func (c *Component) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	text := batch.AppendLogsText(nil, b)
 	c.mu.Lock()

@@ -25,10 +25,10 @@ type Arguments struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate wants labels with names.
+// Validate checks that the label names are not empty.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if a.TargetMatchLabel == "" {
@@ -40,7 +40,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// spec returns what is copied to what.
+// spec returns which labels are copied, and to which.
 func (a *Arguments) spec() inventory.Spec {
 	of := a.LogsMatchLabel
 	if of == "" {

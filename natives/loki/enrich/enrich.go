@@ -1,8 +1,8 @@
 // Package enrich is loki.enrich: it copies labels of targets to the streams that
 // match them, such as a host's owner from an inventory.
 //
-// Matching is done once for each stream, and again when the targets
-// change. Streams that match no target pass as they are.
+// A stream is matched once, and again if the targets change. Streams that match
+// no target are forwarded unchanged.
 package enrich
 
 import (
@@ -30,7 +30,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.enrich.
+// Component is a loki.enrich node's component.
 type Component struct {
 	*ruleset.Worker[*inventory.Rules]
 }
@@ -42,8 +42,8 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// Update takes new arguments. Results for streams are kept unless the targets or
-// the matching labels changed.
+// Update applies new arguments. Cached results for streams are kept unless the
+// targets or the match labels changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	spec := a.spec()
@@ -54,10 +54,10 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// ConsumeLogs sends b on with the labels of the targets that match.
+// ConsumeLogs sends b with the labels of the matching targets.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return c.Sender.SendLogs(ctx, c.Load().Rules.ApplyLogs(b))
 }
 
-// DebugInfo tells how many targets can be matched.
+// DebugInfo returns the number of targets that can be matched.
 func (c *Component) DebugInfo() any { return c.Load().Rules.DebugInfo() }

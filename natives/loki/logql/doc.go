@@ -1,24 +1,24 @@
-// Package logql runs pipelines of LogQL, such as
+// Package logql runs LogQL pipelines, such as
 //
 //	| json | level="error" | line_format "{{.msg}}"
 //
-// on lines as they pass, with Loki's own code: results are those of a query. Where
-// a stage is plain, as json with names of members, ours takes its place, which
-// leaves lines that are not plain to Loki's. It is not a component; stage.logql is
-// its user.
+// on lines, with Loki's own code: the results are those of a query. Simple
+// stages, such as json with names of members, are replaced by faster ones of this
+// package, which leave unusual lines to Loki's code. The package is not a
+// component; stage.logql uses it.
 //
-// It is the only package that links pkg/logql of Loki, which is AGPL-3.0, and does
-// so only in files that the build tag nologql leaves out: without them every
-// pipeline is refused when it is parsed, and the rest of weir is as it was.
+// It is the only package that links pkg/logql of Loki, which is AGPL-3.0, and
+// only in files that the build tag nologql excludes. With that tag, every
+// pipeline is refused when it is parsed, and the rest of weir is unchanged.
 package logql
 
 import "github.com/weir-run/weir/natives/loki/internal/selector"
 
-// Source is the text of a pipeline that parses: pipelines that are equal are
-// equal by ==. The zero value is none.
+// Source is the text of a valid pipeline. Equal pipelines are equal by ==. The
+// zero value means that there is no pipeline.
 type Source string
 
-// UnmarshalText accepts what Parse does.
+// UnmarshalText accepts the texts that Parse accepts.
 func (s *Source) UnmarshalText(text []byte) error {
 	if _, err := Parse(string(text)); err != nil {
 		return err
@@ -30,14 +30,14 @@ func (s *Source) UnmarshalText(text []byte) error {
 // MarshalText returns the text.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s), nil }
 
-// Error is a mistake in a pipeline.
+// Error is an error in a pipeline.
 type Error struct {
 	Source string // the whole pipeline
-	Offset int    // of the mistake, in bytes; -1 when it is not known
+	Offset int    // position of the error, in bytes; -1 if it is unknown
 	Msg    string
 }
 
-// Error returns the message with its place, if that is known.
+// Error returns the message with its position, if it is known.
 func (e *Error) Error() string {
 	msg := "cannot use pipeline: " + e.Msg
 	if e.Offset < 0 || e.Source == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Machine runs a pipeline on one line after the other; what Process found can be
-// asked for until the next one. It is of one goroutine.
+// Machine runs a pipeline on one line after the other. The result of Process is
+// available until the next call. It must not be used concurrently.
 type Machine struct {
 	stages []log.Stage
 	base   *log.BaseLabelsBuilder
@@ -23,23 +23,23 @@ type Machine struct {
 	of      *batch.Stream
 	streams map[*batch.Stream]known
 
-	known // of the last line's stream
+	known // of the stream of the last line
 	meta  labels.ScratchBuilder
 	in    string
 	out   []byte
-	text  strings.Builder // of changed lines
+	text  strings.Builder // memory for changed lines
 	found []labels.Label
 }
 
-// known is what a Machine keeps of a stream.
+// known is the data that a Machine caches for a stream.
 type known struct {
 	b   *log.LabelsBuilder
 	own []labels.Label
 }
 
-// Machines returns what makes Machines. With all, results have all labels, as
-// those of a query; else only those that the pipeline needs and the ones named are
-// looked for, which is faster.
+// Machines returns a function that creates Machines. If all is true, results have
+// all labels, like those of a query. Otherwise, only the labels that the pipeline
+// reads and those in names are extracted, which is faster.
 func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
 	return func() (*Machine, error) {
 		stages, err := p.newStages()
@@ -50,15 +50,16 @@ func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
 		read, ok := p.reads(stages)
 		m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(nil, nil, false, false, "", stages), false, false)
 		if !all && ok {
-			// These hints are what metric queries have. Without a name, they
-			// make parsers find nothing.
+			// These hints are those of metric queries. Without a name, they make
+			// parsers extract nothing.
 			m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(append(read, names...), nil, false, true, "", stages), false, false)
 		}
 		return m, nil
 	}
 }
 
-// maxStreams is how many streams a Machine knows, after which it begins anew.
+// maxStreams is the number of streams in the cache of a Machine; when it is
+// reached, the cache is cleared.
 const maxStreams = 256
 
 // Process runs the pipeline on a line and reports whether it passes. meta is
@@ -76,8 +77,8 @@ func (m *Machine) Process(of *batch.Stream, t int64, line string, meta []batch.L
 		m.b.Add(log.StructuredMetadataLabel, m.meta.Labels())
 	}
 	m.in = line
-	// Stages do not write to a line, by their contract: a query's lines are in
-	// chunks that others read.
+	// Stages do not write to a line, by their contract: the lines of a query are
+	// in chunks that other queries read.
 	m.out = unsafe.Slice(unsafe.StringData(line), len(line))
 	for _, s := range m.stages {
 		var ok bool
@@ -94,8 +95,8 @@ func (m *Machine) know(of *batch.Stream) known {
 		if len(m.streams) >= maxStreams {
 			clear(m.streams)
 		}
-		// The hash is for results that are computed as a whole and remembered,
-		// which nobody here asks for: they would be one for each line.
+		// The hash is for results that are cached as a whole. They are not used
+		// here, because there would be one for each line.
 		own := of.PromLabels()
 		k.b = m.base.ForLabels(own, 0)
 		own.Range(func(l labels.Label) { k.own = append(k.own, l) })
@@ -104,11 +105,11 @@ func (m *Machine) know(of *batch.Stream) known {
 	return k
 }
 
-// textBlock is how much memory for lines is asked for at once.
+// textBlock is the size of the memory blocks that are allocated for lines.
 const textBlock = 64 << 10
 
-// Line returns the line as the pipeline left it; changed is false when it is the
-// one that came.
+// Line returns the line after the pipeline. changed is false if it is the
+// original line.
 func (m *Machine) Line() (line string, changed bool) {
 	if len(m.out) == len(m.in) && (len(m.in) == 0 || unsafe.SliceData(m.out) == unsafe.StringData(m.in)) {
 		return m.in, false
@@ -118,12 +119,12 @@ func (m *Machine) Line() (line string, changed bool) {
 		m.text.Grow(max(textBlock, len(m.out)))
 	}
 	from := m.text.Len()
-	m.text.Write(m.out) // the memory is the pipeline's and will be written to
+	m.text.Write(m.out) // the memory belongs to the pipeline and will be overwritten
 	return m.text.String()[from:], true
 }
 
-// Value returns a label of the result, and whether it is another than that of the
-// stream.
+// Value returns a label of the result, and whether it differs from the label of
+// the stream.
 func (m *Machine) Value(name string) (v string, own, ok bool) {
 	switch name {
 	case logqlmodel.ErrorLabel:
@@ -135,15 +136,14 @@ func (m *Machine) Value(name string) (v string, own, ok bool) {
 	return v, kind != log.StreamLabel, ok
 }
 
-// ChangedStream reports whether the result has other labels of the stream than the
+// ChangedStream reports whether the result has different stream labels than the
 // stream itself.
 func (m *Machine) ChangedStream() bool {
 	m.found = m.b.UnsortedLabels(m.found[:0], log.StreamLabel)
 	return !slices.Equal(m.found, m.own)
 }
 
-// AppendStream appends the labels of the result that are of the stream, sorted by
-// name.
+// AppendStream appends the stream labels of the result, sorted by name.
 func (m *Machine) AppendStream(dst []batch.Label) []batch.Label {
 	return m.append(dst, log.StreamLabel)
 }
@@ -154,8 +154,8 @@ func (m *Machine) AppendMeta(dst []batch.Label) []batch.Label {
 	return m.append(dst, log.StructuredMetadataLabel)
 }
 
-// AppendParsed appends the labels of the result that the pipeline made, errors
-// among them, sorted by name.
+// AppendParsed appends the labels of the result that the pipeline created,
+// including errors, sorted by name.
 func (m *Machine) AppendParsed(dst []batch.Label) []batch.Label {
 	return m.append(dst, log.ParsedLabel)
 }

@@ -23,7 +23,7 @@ type Pipeline struct {
 	stages syntax.MultiStageExpr
 }
 
-// Parse parses what stands after the selector in a query of lines. The error is an
+// Parse parses the part of a log query after the selector. The error is an
 // *Error.
 func Parse(src string) (*Pipeline, error) {
 	if strings.TrimSpace(src) == "" {
@@ -41,7 +41,7 @@ func Parse(src string) (*Pipeline, error) {
 }
 
 func parsed(src string) (*syntax.PipelineExpr, error) {
-	// In a line of its own, the selector moves no column.
+	// The selector is in a separate line, so that columns stay the same.
 	expr, err := syntax.ParseLogSelector("{}\n"+src, false)
 	if err != nil {
 		return nil, foreign(src, err)
@@ -53,10 +53,10 @@ func parsed(src string) (*syntax.PipelineExpr, error) {
 	return p, nil
 }
 
-// place is where Loki found a mistake.
+// place matches the position of the error in Loki's messages.
 var place = regexp.MustCompile(`^parse error(?: at line (\d+), col (\d+))? ?: (?:syntax error: )?`)
 
-// foreign turns an error of Loki's into one of ours.
+// foreign converts an error of Loki to an *Error.
 func foreign(src string, err error) *Error {
 	msg := err.Error()
 	e := &Error{Source: src, Offset: -1, Msg: msg}
@@ -78,7 +78,7 @@ func foreign(src string, err error) *Error {
 	return e
 }
 
-// offset is where a line and a column are in src, both from 1 on.
+// offset returns the offset in src of a line and a column, both counted from 1.
 func offset(src string, line, col int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -95,9 +95,9 @@ func offset(src string, line, col int) int {
 	return at
 }
 
-// newStages returns stages for one goroutine: they have buffers. Creating
-// them moves parts of the expression, and some are in the stages then, so that
-// each machine has one of its own.
+// newStages returns stages for one goroutine, because they contain buffers.
+// Creating them modifies the expression and reuses parts of it, so each machine
+// has its own expression.
 func (p *Pipeline) newStages() ([]log.Stage, error) {
 	expr, err := parsed(p.src)
 	if err != nil {
@@ -108,13 +108,14 @@ func (p *Pipeline) newStages() ([]log.Stage, error) {
 		return nil, &Error{Offset: -1, Msg: place.ReplaceAllString(err.Error(), "")}
 	}
 	with, ok := made.(interface{ Stages() []log.Stage })
-	if !ok { // every stage was one that does nothing
+	if !ok { // no stage has an effect
 		return nil, nil
 	}
 	return with.Stages(), nil
 }
 
-// ChangesStreams reports whether the pipeline may change labels of the stream.
+// ChangesStreams reports whether the pipeline may change the labels of the
+// stream.
 func (p *Pipeline) ChangesStreams() bool {
 	return slices.ContainsFunc(p.stages, func(s syntax.StageExpr) bool {
 		switch s.(type) {
@@ -126,8 +127,8 @@ func (p *Pipeline) ChangesStreams() bool {
 	})
 }
 
-// reads returns the labels that the stages look at; ok is false when that cannot
-// be known, since a template has all of them at its disposal.
+// reads returns the labels that the stages read. ok is false if they are unknown,
+// because a template can read all labels.
 func (p *Pipeline) reads(stages []log.Stage) (names []string, ok bool) {
 	for _, s := range stages {
 		names = append(names, s.RequiredLabelNames()...)
@@ -149,8 +150,8 @@ func (p *Pipeline) reads(stages []log.Stage) (names []string, ok bool) {
 	return names, true
 }
 
-// namesAll reports whether a template uses labels by their names only, and no
-// function that may get at others.
+// namesAll reports whether a template reads labels only by their names and calls
+// no function that may read other labels.
 func namesAll(text string) bool {
 	t := parse.New("")
 	t.Mode = parse.SkipFuncCheck
@@ -161,8 +162,8 @@ func namesAll(text string) bool {
 	return len(trees) == 0 || plain(trees[""].Root)
 }
 
-// plain reports whether a node is text, an action of fields and functions, or a
-// list of these.
+// plain reports whether a node is text, an action that consists of fields and
+// functions, or a list of these.
 func plain(n parse.Node) bool {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -178,5 +179,5 @@ func plain(n parse.Node) bool {
 	case *parse.TextNode, *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.IdentifierNode, *parse.CommentNode:
 		return true
 	}
-	return false // a dot alone, a variable, a condition: not all of it is looked into
+	return false // a dot alone, a variable, a condition: these are not analysed further
 }

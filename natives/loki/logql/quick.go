@@ -15,8 +15,8 @@ import (
 	"github.com/grafana/loki/v3/pkg/logqlmodel"
 )
 
-// replaceStages returns the stages with some of them replaced by ours, which do what
-// Loki's do in less time: those that most pipelines have, in their plain form.
+// replaceStages replaces common stages in their simple form by faster ones with
+// the same result.
 func replaceStages(stages []log.Stage, exprs syntax.MultiStageExpr) []log.Stage {
 	var members []*syntax.JSONExpressionParserExpr // in the order of their stages
 	for _, e := range exprs {
@@ -44,18 +44,18 @@ func replaceStages(stages []log.Stage, exprs syntax.MultiStageExpr) []log.Stage 
 	return out
 }
 
-// plainFormat is line_format of a template that is text and labels.
+// plainFormat is a line_format whose template consists of text and labels.
 type plainFormat struct {
 	*log.LineFormatter
 	parts []formatPart
 	buf   []byte
 }
 
-// formatPart is a label when it has a name, else text.
+// formatPart is a label if it has a name, otherwise text.
 type formatPart struct{ label, text string }
 
-// newPlainFormat returns nil for a template that is more, and for those of one
-// label, which Loki itself is quick at.
+// newPlainFormat returns nil for other templates, and for those that consist of
+// one label, which are already fast in Loki.
 func newPlainFormat(f *log.LineFormatter) *plainFormat {
 	if f.Tree == nil || f.Root == nil || len(f.Root.Nodes) < 2 {
 		return nil
@@ -78,7 +78,7 @@ func newPlainFormat(f *log.LineFormatter) *plainFormat {
 	return p
 }
 
-// onlyField returns the field that is all of a pipe.
+// onlyField returns the field if it is the only content of a pipe.
 func onlyField(p *parse.PipeNode) (name string, ok bool) {
 	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return "", false
@@ -90,7 +90,7 @@ func onlyField(p *parse.PipeNode) (name string, ok bool) {
 	return f.Ident[0], true
 }
 
-// Process returns the line that the template makes of the labels.
+// Process returns the line that the template creates from the labels.
 func (p *plainFormat) Process(_ int64, _ []byte, b *log.LabelsBuilder) ([]byte, bool) {
 	p.buf = p.buf[:0]
 	for _, part := range p.parts {
@@ -104,9 +104,9 @@ func (p *plainFormat) Process(_ int64, _ []byte, b *log.LabelsBuilder) ([]byte, 
 	return p.buf, true
 }
 
-// jsonMembers is json with names of members of the object. It reads lines in which
-// nothing is unusual, as far as Loki's parser would read them, and leaves all
-// others to that one.
+// jsonMembers is json with names of members of the object. It parses lines
+// without unusual content, as far as Loki's parser would read them, and leaves
+// all other lines to Loki's parser.
 type jsonMembers struct {
 	*log.JSONExpressionParser
 	ids, names []string
@@ -118,8 +118,8 @@ type foundMember struct {
 	text  string
 }
 
-// newJSONMembers returns nil if expressions are more than names, or if it depends
-// on their order what a label becomes.
+// newJSONMembers returns nil if the expressions are more than names, or if the
+// result depends on their order.
 func newJSONMembers(p *log.JSONExpressionParser, exprs []log.LabelExtractionExpr) *jsonMembers {
 	j := &jsonMembers{JSONExpressionParser: p}
 	for _, e := range exprs {
@@ -138,7 +138,7 @@ func newJSONMembers(p *log.JSONExpressionParser, exprs []log.LabelExtractionExpr
 	return j
 }
 
-// Process sets the labels. The texts are parts of the line, which nobody writes to.
+// Process sets the labels. Their values alias the line, which nobody writes to.
 func (j *jsonMembers) Process(t int64, line []byte, b *log.LabelsBuilder) ([]byte, bool) {
 	if b.ParserLabelHints().NoLabels() {
 		return line, true
@@ -168,8 +168,8 @@ func (j *jsonMembers) Process(t int64, line []byte, b *log.LabelsBuilder) ([]byt
 	return line, true
 }
 
-// find finds the members, the first of each name; ok is false if a line may not
-// be what it looks like.
+// find finds the members, the first of each name. ok is false if the line needs
+// Loki's parser.
 func (j *jsonMembers) find(s string) (found int, ok bool) {
 	if s == "" || s[0] != '{' {
 		return 0, false
@@ -183,7 +183,7 @@ func (j *jsonMembers) find(s string) (found int, ok bool) {
 			return 0, false
 		}
 		end := quote(s, i+1)
-		if end < 0 { // or escaped
+		if end < 0 { // not found, or escaped
 			return 0, false
 		}
 		at := slices.Index(j.names, s[i+1:end])
@@ -201,7 +201,7 @@ func (j *jsonMembers) find(s string) (found int, ok bool) {
 			}
 			j.found[at] = foundMember{true, text}
 			if found++; found == len(j.ids) {
-				return found, true // the rest is not looked at by Loki's either
+				return found, true // Loki's parser does not read the rest either
 			}
 		}
 		if i = space(s, i); i >= len(s) {
@@ -218,7 +218,7 @@ func (j *jsonMembers) find(s string) (found int, ok bool) {
 	}
 }
 
-// space returns where space ends that begins at i.
+// space returns the end of the white space at i.
 func space(s string, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r') {
 		i++
@@ -226,8 +226,8 @@ func space(s string, i int) int {
 	return i
 }
 
-// quote returns where the quote is that ends a text, -1 if there is none or a
-// backslash is before it.
+// quote returns the position of the closing quote, or -1 if there is none or a
+// backslash precedes it.
 func quote(s string, i int) int {
 	n := strings.IndexByte(s[i:], '"')
 	if n < 0 || strings.IndexByte(s[i:i+n], '\\') >= 0 {
@@ -236,7 +236,7 @@ func quote(s string, i int) int {
 	return i + n
 }
 
-// skipped returns where the value at i ends, -1 if that is not sure.
+// skipped returns the end of the value at i, or -1 if it is not certain.
 func skipped(s string, i int) int {
 	if i >= len(s) {
 		return -1
@@ -268,7 +268,7 @@ func skipped(s string, i int) int {
 // nested is skipped for objects and lists.
 func nested(s string, i int) int {
 	var room [64]byte
-	open := room[:0] // the brackets that close what is open
+	open := room[:0] // the brackets that close the open ones
 	for i < len(s) {
 		switch c := s[i]; c {
 		case '\\':
@@ -295,7 +295,7 @@ func nested(s string, i int) int {
 	return -1
 }
 
-// asLabel returns the label that a value becomes.
+// asLabel returns the label value for a JSON value.
 func asLabel(s string) (text string, ok bool) {
 	switch c := s[0]; {
 	case c == '"':
@@ -317,14 +317,14 @@ func asLabel(s string) (text string, ok bool) {
 	return "", false
 }
 
-// isText reports whether s is UTF-8 without the character that stands for what is
-// none, which Loki replaces.
+// isText reports whether s is valid UTF-8 without the replacement character,
+// which Loki replaces.
 func isText(s string) bool { return !strings.ContainsRune(s, utf8.RuneError) }
 
-// plainEscapes are those of JSON that are of one letter.
+// plainEscapes are the escapes of JSON that consist of one letter.
 var plainEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescaped undoes such escapes; ok is false if there are others.
+// unescaped replaces these escapes. ok is false if there are other escapes.
 func unescaped(s string) (_ string, ok bool) {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -334,7 +334,7 @@ func unescaped(s string) (_ string, ok bool) {
 			b.WriteString(s)
 			return b.String(), true
 		}
-		c := plainEscapes[s[at+1]] // a text does not end in one
+		c := plainEscapes[s[at+1]] // a text never ends with a backslash
 		if c == 0 {
 			return "", false
 		}

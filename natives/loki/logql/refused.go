@@ -7,7 +7,7 @@ import "github.com/weir-run/weir/engine/batch"
 // Linked reports whether this build has LogQL.
 const Linked = false
 
-// Pipeline is of no use in this build.
+// Pipeline has no function in this build.
 type Pipeline struct{}
 
 // Parse refuses all pipelines.
@@ -15,7 +15,7 @@ func Parse(string) (*Pipeline, error) {
 	return nil, &Error{Offset: -1, Msg: "this weir was built without LogQL (-tags nologql): use other stages, such as stage.json and stage.match, or a weir that was built with LogQL"}
 }
 
-// Machine is of no use in this build, as nobody gets one.
+// Machine has no function in this build, because none is ever created.
 type Machine struct{}
 
 const never = "BUG: a pipeline that was refused is used"

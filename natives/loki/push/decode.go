@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/wire"
 )
 
-// Reader reads a request, which is not compressed any more:
+// Reader decodes a decompressed push request:
 //
 //	for r := push.NewReader(body); r.NextStream(); {
 //		labels := r.Labels
@@ -19,39 +19,39 @@ import (
 //	}
 //	err := r.Err()
 //
-// It accepts what Loki's own code accepts. After an error there is no further
-// stream or entry.
+// It accepts everything that Loki's own code accepts. After an error, there are
+// no further streams or entries.
 type Reader struct {
-	// Labels are those of the stream, as text: see ParseLabels.
+	// Labels are the labels of the stream as text: see ParseLabels.
 	Labels string
 
-	// T is the entry's time in Unix ns; one that lies beyond is the nearest. It
-	// is 0, and Timed false, if the entry has none.
+	// T is the time of the entry in Unix ns. Times outside the range are limited
+	// to it. If the entry has no time, T is 0 and Timed is false.
 	T     int64
 	Timed bool
-	// Line may be any bytes.
+	// Line may contain any bytes.
 	Line string
-	// Meta is the structured metadata as it came: not sorted, and a name may be
-	// there twice; see SortMeta. It is another slice for each entry, nil if
-	// there is none.
+	// Meta is the structured metadata as received: not sorted and possibly with
+	// duplicate names; see SortMeta. Each entry has its own slice, nil if it has
+	// none.
 	Meta []batch.Label
-	// MetaLimit bounds Meta, unless it is 0: of more than that, Meta has one more.
-	// An entry of two bytes would be 32.
+	// MetaLimit limits the number of elements of Meta to MetaLimit+1, unless it
+	// is 0. Each takes two bytes in a request, but 32 in memory.
 	MetaLimit int
 
 	request, entries wire.Cursor
 	err              error
 }
 
-// NewReader returns a Reader of a body. All its strings are parts of the body,
-// which must never be written to again.
+// NewReader returns a Reader of a body. All strings alias the body, which must
+// never be written to again.
 func NewReader(body []byte) *Reader { return &Reader{request: wire.Read(body)} }
 
-// Err returns what is wrong with the request, a wire.ErrMessage, nil when it was
-// read to its end.
+// Err returns the error in the request, a wire.ErrMessage, or nil if it was read
+// to its end.
 func (r *Reader) Err() error { return r.err }
 
-// NextStream goes to the next stream, past what is left of the one before.
+// NextStream advances to the next stream and skips the rest of the current one.
 func (r *Reader) NextStream() bool {
 	for r.NextEntry() {
 	}
@@ -75,7 +75,7 @@ func (r *Reader) NextStream() bool {
 	return false
 }
 
-// open begins a stream. Its labels may stand anywhere in it.
+// open begins a stream. Its labels may be anywhere in it.
 func (r *Reader) open(stream []byte) bool {
 	r.Labels = ""
 	c := wire.Read(stream)
@@ -99,7 +99,7 @@ func (r *Reader) open(stream []byte) bool {
 	return r.err == nil
 }
 
-// NextEntry goes to the stream's next entry.
+// NextEntry advances to the next entry of the stream.
 func (r *Reader) NextEntry() bool {
 	for r.err == nil && r.entries.More() {
 		num, typ := r.entries.Field()
@@ -129,7 +129,7 @@ func (r *Reader) entry(b []byte) (err error) {
 		case 2:
 			c.Want(typ, wire.Bytes)
 			r.Line = text(c.Bytes())
-		case 3, 4: // 4, parsed, is Loki's in answers to queries
+		case 3, 4: // 4, parsed, occurs in Loki's query results
 			c.Want(typ, wire.Bytes)
 			l, err := label(c.Bytes())
 			if err != nil {
@@ -145,7 +145,7 @@ func (r *Reader) entry(b []byte) (err error) {
 	return c.Err("an entry")
 }
 
-// Times that a Timestamp may have, in seconds: the years 1 to 9999.
+// The range of a Timestamp in seconds: the years 1 to 9999.
 const (
 	minSeconds = -62135596800
 	maxSeconds = 253402300800

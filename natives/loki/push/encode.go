@@ -7,9 +7,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// AppendStream appends the beginning of a stream to a request: all but its
-// entries, of which exactly entries bytes are to follow. labels is text such as
-// AppendLabels makes.
+// AppendStream appends a stream without its entries to a request. The caller must
+// append exactly entries bytes of entries. labels is text such as the output of
+// AppendLabels.
 func AppendStream(dst []byte, labels string, entries int) []byte {
 	n := entries
 	if labels != "" {
@@ -22,7 +22,7 @@ func AppendStream(dst []byte, labels string, entries int) []byte {
 	return dst
 }
 
-// EntrySize returns how many bytes AppendEntry appends.
+// EntrySize returns the number of bytes that AppendEntry appends.
 func EntrySize(t int64, line string, meta []batch.Label) int {
 	n := entrySize(t, line, meta)
 	return 1 + uvarintSize(n) + n
@@ -54,7 +54,7 @@ func AppendEntry(dst []byte, t int64, line string, meta []batch.Label) []byte {
 	return dst
 }
 
-// entrySize returns the length of an entry without its own head.
+// entrySize returns the length of an entry without its tag and length.
 func entrySize(t int64, line string, meta []batch.Label) int {
 	n := 2 + timeSize(split(t))
 	if line != "" {
@@ -67,8 +67,8 @@ func entrySize(t int64, line string, meta []batch.Label) int {
 	return n
 }
 
-// split returns a time as the fields of a Timestamp: its seconds, of which
-// negative ones are two's complement, and what is left of it.
+// split returns a time as the fields of a Timestamp: seconds (in two's complement
+// if negative) and nanoseconds.
 func split(t int64) (seconds, nanos uint64) {
 	s, n := t/1e9, t%1e9
 	if n < 0 {
@@ -77,7 +77,8 @@ func split(t int64) (seconds, nanos uint64) {
 	return uint64(s), uint64(n)
 }
 
-// timeSize returns the length of a Timestamp without its own head, 17 at most.
+// timeSize returns the length of a Timestamp without its tag and length, at most
+// 17.
 func timeSize(seconds, nanos uint64) (n int) {
 	if seconds != 0 {
 		n = 1 + (bits.Len64(seconds)+6)/7

@@ -13,15 +13,15 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// AppendLabels appends the labels of a stream as Loki writes them,
-// {app="api", env="prod"}, without those that begin with two underscores. Names
-// that LogQL cannot have, such as k8s.pod, are sent as k8s_pod: Loki would store them
-// as they are, and then fail to answer every query that finds one of their lines.
-// One that is there so already counts more.
+// AppendLabels appends the labels of a stream in Loki's format, {app="api",
+// env="prod"}, without those that begin with two underscores. Names that are
+// invalid in LogQL, such as k8s.pod, are sent as k8s_pod: Loki would store them
+// unchanged and then fail to answer every query that finds one of their lines. An
+// existing label with the changed name takes precedence.
 func AppendLabels(dst []byte, s *batch.Stream) []byte {
 	dst = append(dst, '{')
 	first := true
-	var taken map[string]bool // names that are there or were sent, once a name is changed
+	var taken map[string]bool // existing and sent names, if a name was changed
 	for name, value := range s.Labels() {
 		if strings.HasPrefix(name, "__") {
 			continue
@@ -51,8 +51,8 @@ func AppendLabels(dst []byte, s *batch.Stream) []byte {
 	return append(dst, '}')
 }
 
-// LabelName returns a name of a label for one that is none to LogQL: characters
-// that cannot be in it become _.
+// LabelName converts a name that is invalid in LogQL to a valid one: invalid
+// characters become _.
 func LabelName(name string) string {
 	if name == "" {
 		return "_"
@@ -68,8 +68,8 @@ func LabelName(name string) string {
 	}, name)
 }
 
-// appendQuoted quotes a string so that Loki's parser takes it, which knows Go's
-// escapes but refuses the replacement character as such.
+// appendQuoted quotes a string for Loki's parser, which supports Go's escapes but
+// refuses an unescaped replacement character.
 func appendQuoted(dst []byte, s string) []byte {
 	at := len(dst)
 	dst = strconv.AppendQuote(dst, s)
@@ -80,9 +80,10 @@ func appendQuoted(dst []byte, s string) []byte {
 	return dst
 }
 
-// ParseLabels reads the labels of a stream from text, as Loki does: sorted by
-// name and without those that are empty. They may be parts of s. It refuses a
-// name that appears twice, and more labels than most by ErrTooMany; 0 is any number.
+// ParseLabels parses the labels of a stream from text, like Loki: the result is
+// sorted by name and contains no empty labels. The labels may alias s. A
+// duplicate name is an error. More than most labels are the error ErrTooMany; 0
+// is no limit.
 //
 // Format: https://prometheus.io/docs/prometheus/latest/querying/basics/, with =
 // alone
@@ -101,7 +102,7 @@ func ParseLabels(s string, most int) ([]batch.Label, error) {
 	return slices.DeleteFunc(labels, func(l batch.Label) bool { return l.Value == "" }), nil
 }
 
-// quote returns a string as a message shows it.
+// quote quotes a string for an error message.
 func quote(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -112,9 +113,9 @@ func quote(s string) string {
 
 func byName(a, b batch.Label) int { return cmp.Compare(a.Name, b.Name) }
 
-// SortMeta brings the structured metadata of an entry into the form that a batch
-// has: sorted by name, and of a name that appears twice the last one. It
-// changes ls.
+// SortMeta brings the structured metadata of an entry into the form of a batch:
+// sorted by name and without duplicates; the last value of a name is used. It
+// modifies ls.
 func SortMeta(ls []batch.Label) []batch.Label {
 	sorted := true
 	for i := 1; i < len(ls) && sorted; i++ {
@@ -135,14 +136,14 @@ func SortMeta(ls []batch.Label) []batch.Label {
 	return out
 }
 
-// parser reads the labels of a stream.
+// parser parses the labels of a stream.
 type parser struct {
 	s    string
 	i    int
 	most int
 }
 
-// ErrTooMany says that there are more labels than there may be.
+// ErrTooMany means that there are more labels than the limit.
 var ErrTooMany = errors.New("there are too many labels")
 
 func (p *parser) all() (labels []batch.Label, err error) {
@@ -158,7 +159,7 @@ func (p *parser) all() (labels []batch.Label, err error) {
 		return nil, errors.New(`want "{"`)
 	}
 	if labels == nil {
-		labels = make([]batch.Label, 0, min(strings.Count(p.s, "="), 64)) // values may be full of them
+		labels = make([]batch.Label, 0, min(strings.Count(p.s, "="), 64)) // values may contain many equals signs
 	}
 	for p.space(); !p.skipByte('}'); {
 		l, err := p.label()
@@ -182,7 +183,7 @@ func (p *parser) all() (labels []batch.Label, err error) {
 	return labels, nil
 }
 
-// label reads name="value", or a metric's name in quotes.
+// label parses name="value", or the name of a metric in quotes.
 func (p *parser) label() (l batch.Label, err error) {
 	quoted := false
 	if n := identifier(p.s[p.i:]); n > 0 {
@@ -211,7 +212,7 @@ func (p *parser) label() (l batch.Label, err error) {
 	return l, err
 }
 
-// quoted reads a string in quotes of any of three kinds.
+// quoted parses a string in one of three kinds of quotes.
 func (p *parser) quoted() (string, error) {
 	q := p.s[p.i]
 	rest := p.s[p.i+1:]
@@ -252,10 +253,10 @@ func (p *parser) quoted() (string, error) {
 	return string(b), nil
 }
 
-// clean reports whether a string is what Loki's parser takes in quotes.
+// clean reports whether Loki's parser accepts a string in quotes.
 func clean(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, utf8.RuneError) }
 
-// metric reads a metric's name, "" if there is none.
+// metric parses the name of a metric. It returns "" if there is none.
 func (p *parser) metric() string {
 	from := p.i
 	for p.i < len(p.s) {
@@ -270,7 +271,7 @@ func (p *parser) metric() string {
 	return p.s[from:p.i]
 }
 
-// space passes over space and comments.
+// space skips white space and comments.
 func (p *parser) space() {
 	for p.i < len(p.s) {
 		switch p.s[p.i] {
@@ -299,7 +300,7 @@ func (p *parser) skipByte(c byte) bool {
 	return true
 }
 
-// identifier returns how long the name is that s begins with.
+// identifier returns the length of the name at the beginning of s.
 func identifier(s string) (n int) {
 	for n < len(s) {
 		c := s[n]

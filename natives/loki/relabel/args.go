@@ -20,7 +20,7 @@ type Arguments struct {
 	MaxCacheSize *int `alloy:"max_cache_size,attr,optional"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Validate accepts the values that Alloy accepts.
@@ -33,7 +33,7 @@ func (a *Arguments) Validate() error {
 
 var _ component.Warner = (*Arguments)(nil)
 
-// Warnings names the argument that was written in vain.
+// Warnings names an argument that has no effect.
 func (a *Arguments) Warnings() []string {
 	if a.MaxCacheSize != nil {
 		return []string{"max_cache_size has no effect"}

@@ -1,8 +1,8 @@
-// Package relabel is loki.relabel: it changes and drops streams by their labels and
-// forwards their lines.
+// Package relabel is loki.relabel: it changes and drops streams by their labels
+// and forwards their lines.
 //
-// The rules see the labels of the stream, not the line, so what they decide is
-// remembered on the stream. Lines whose labels are all removed are dropped.
+// The rules read the labels of the stream, not the line, so the result is cached
+// for each stream. Lines whose labels are all removed are dropped.
 package relabel
 
 import (
@@ -31,7 +31,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.relabel.
+// Component is a loki.relabel node's component.
 type Component struct {
 	*ruleset.Worker[*rule.Relabeler]
 }
@@ -42,8 +42,8 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// Update takes new arguments. Results for streams are kept unless
-// the rules changed.
+// Update applies new arguments. Cached results for streams are kept unless the
+// rules changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.Set(a.ForwardTo,
@@ -53,7 +53,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// ConsumeLogs applies the rules to b and sends what they leave.
+// ConsumeLogs applies the rules to b and sends the remaining lines.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	relabelled, dropped := c.Load().Rules.ApplyLogs(b)
 	c.Stats.DropLines("relabel", dropped)

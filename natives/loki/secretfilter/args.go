@@ -43,13 +43,13 @@ type Arguments struct {
 	LabelTimedOut bool `alloy:"label_timed_out,attr,optional"`
 }
 
-// defaultPercent is how much of a secret is left out by default.
+// defaultPercent is the default percentage of a secret to remove.
 const defaultPercent = 80
 
-// SetToDefault looks at all lines.
+// SetToDefault searches all lines.
 func (a *Arguments) SetToDefault() { *a = Arguments{RedactPercent: defaultPercent, Rate: 1} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if !(a.Rate >= 0 && a.Rate <= 1) {
@@ -66,7 +66,7 @@ func (a *Arguments) Validate() error {
 
 var _ component.Warner = (*Arguments)(nil)
 
-// Warnings names what was written in vain.
+// Warnings names arguments that have no effect.
 func (a *Arguments) Warnings() (ws []string) {
 	if a.RedactWith != "" && a.RedactPercent != defaultPercent {
 		ws = append(ws, "redact_percent has no effect when redact_with is set")
@@ -80,21 +80,22 @@ func (a *Arguments) Warnings() (ws []string) {
 	return ws
 }
 
-// sameRules reports whether what a does to lines is what o does, as long as the
-// files are the same.
+// sameRules reports whether a and o process lines in the same way, as long as the
+// files do not change.
 func (a *Arguments) sameRules(o *Arguments) bool {
 	return a.GitleaksConfig == o.GitleaksConfig && a.RedactWith == o.RedactWith && a.RedactPercent == o.RedactPercent && a.Rate == o.Rate &&
 		a.OriginLabel == o.OriginLabel && a.ProcessingTimeout == o.ProcessingTimeout && a.DropOnTimeout == o.DropOnTimeout && a.LabelTimedOut == o.LabelTimedOut
 }
 
-// check warns of a file that cannot be used: the file may change before it is.
+// check warns about a file that cannot be used. It is only a warning, because the
+// file may change before it is used.
 func check(args any, settled func(string) bool) []*component.ArgumentError {
 	a := args.(*Arguments)
 	if a.GitleaksConfig == "" || !settled("gitleaks_config") {
 		return nil
 	}
 	if files.Answers(a.GitleaksConfig) != nil {
-		return nil // the worker must not wait for it; Update reads it
+		return nil // the worker must not wait for the file; Update reads it
 	}
 	if _, _, err := load(a.GitleaksConfig); err != nil {
 		return []*component.ArgumentError{{Path: "gitleaks_config", Err: err, Warning: true}}
@@ -102,8 +103,8 @@ func check(args any, settled func(string) bool) []*component.ArgumentError {
 	return nil
 }
 
-// load returns the rules of a file, those that come with weir for none, and all
-// files that they are in.
+// load returns the rules of a file and the paths of all files that contain them.
+// If path is "", it returns the built-in rules.
 func load(path string) (*detectors, []string, error) {
 	if path == "" {
 		return defaultDetectors(), nil, nil

@@ -15,18 +15,19 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// defaultRules are those of Gitleaks v8.30.1, unchanged.
+// defaultRules are the unchanged rules of Gitleaks v8.30.1.
 //
 //go:embed gitleaks.toml
 var defaultRules []byte
 
-// maxExtends is how many files may extend each other, as in Gitleaks.
+// maxExtends is the maximum depth of files that extend each other, as in
+// Gitleaks.
 const maxExtends = 2
 
-// maxRules bounds a file of rules, in bytes.
+// maxRules is the maximum size of a file of rules, in bytes.
 const maxRules = 4 << 20
 
-// fileConfig is a Gitleaks configuration, as far as it matters for lines.
+// fileConfig is the part of a Gitleaks configuration that affects lines.
 //
 // Format: https://github.com/gitleaks/gitleaks#configuration
 type fileConfig struct {
@@ -64,8 +65,8 @@ type fileAllowlist struct {
 	StopWords   []string
 }
 
-// parseConfig returns the rules of a Gitleaks configuration, and the files it
-// extends. The error has all that is wrong, joined.
+// parseConfig returns the rules of a Gitleaks configuration and the files that it
+// extends. The error contains all errors, joined.
 func parseConfig(text []byte) (*detectors, []string, error) {
 	f, extended, err := readConfig(text, 0)
 	if err != nil {
@@ -83,7 +84,8 @@ var defaultDetectors = sync.OnceValue(func() *detectors {
 	return rs
 })
 
-// readConfig decodes a configuration and merges what it extends.
+// readConfig decodes a configuration and merges the configuration that it
+// extends.
 func readConfig(text []byte, depth int) (f *fileConfig, extended []string, err error) {
 	f = new(fileConfig)
 	if err := toml.Unmarshal(text, f); err != nil {
@@ -125,7 +127,7 @@ func readConfig(text []byte, depth int) (f *fileConfig, extended []string, err e
 	return f, extended, nil
 }
 
-// merge adds the rules of base: those with the id of one of f are changed by it.
+// merge adds the rules of base. Rules of f override those with the same ID.
 func (f *fileConfig) merge(base *fileConfig) {
 	for _, b := range base.Rules {
 		if slices.Contains(f.Extend.DisabledRules, b.ID) {
@@ -141,7 +143,7 @@ func (f *fileConfig) merge(base *fileConfig) {
 	f.Allowlists = append(f.Allowlists, base.Allowlists...)
 }
 
-// overlay returns base with what r sets.
+// overlay returns base, overridden by the settings of r.
 func (r *fileRule) overlay(base *fileRule) fileRule {
 	m := *base
 	if r.Regex != "" {
@@ -203,7 +205,7 @@ func (f *fileConfig) compile() (*detectors, error) {
 			add(fmt.Sprintf("rule %d", i+1), errors.New("it has no id"))
 		}
 		if r == nil || err != nil || slices.ContainsFunc(f.Rules[i+1:], func(r fileRule) bool { return r.ID == fr.ID }) {
-			continue // it can find nothing in a line, or another one takes its place
+			continue // the rule cannot find anything in a line, or another rule replaces it
 		}
 		r.allow = append(r.allow, targeted[fr.ID]...)
 		for _, k := range fr.Keywords {
@@ -221,7 +223,8 @@ func (f *fileConfig) compile() (*detectors, error) {
 	return rs, nil
 }
 
-// compile returns nil for a rule that finds nothing in a line, which has no path.
+// compile returns nil for a rule that cannot find anything in a line, which has
+// no path.
 func (r *fileRule) compile(where string, add func(string, error)) (*rule, error) {
 	var allow []*allowlist
 	if r.Allowlist != nil && len(r.Allowlists) > 0 {
@@ -262,8 +265,8 @@ func (r *fileRule) compile(where string, add func(string, error)) (*rule, error)
 	return newRule(r, tree, allow), nil
 }
 
-// compile returns nil for a list that allows nothing in lines, which belong to
-// no file and no commit.
+// compile returns nil for a list that cannot allow anything in a line, which
+// belongs to no file and no commit.
 func (a *fileAllowlist) compile() (*allowlist, error) {
 	l := new(allowlist)
 	switch strings.ToUpper(a.Condition) {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// detectors is a configuration at work. It is immutable; its methods are safe for
-// concurrent use.
+// detectors is a compiled configuration. It is immutable; its methods are safe
+// for concurrent use.
 type detectors struct {
 	rules  []*rule
 	allow  []*allowlist
@@ -24,18 +24,18 @@ type rule struct {
 	id      string
 	generic bool
 	regex   func() *regex.Regexp
-	hint    func() *regex.Regexp // cheaper than regex, and matches where it does; nil for none
-	anchor  *anchor              // cheaper still; nil for none
-	run     int                  // bytes of a token that a match has at least
+	hint    func() *regex.Regexp // cheaper than regex, and matches whenever regex does; may be nil
+	anchor  *anchor              // cheaper still; may be nil
+	run     int                  // minimum number of consecutive token bytes in a match
 	group   int
 	entropy float64
 	allow   []*allowlist
 }
 
-// allowlist says what is no secret.
+// allowlist defines exceptions.
 type allowlist struct {
-	all    bool   // all that is said must be true
-	target string // what regex is about: "" the secret, match or line
+	all    bool   // all conditions must be met
+	target string // the text that regex is applied to: "" the secret, match or line
 	regex  func() *regex.Regexp
 	stop   []string // lower case
 }
@@ -44,11 +44,11 @@ type allowlist struct {
 type finding struct {
 	rule   *rule
 	secret string
-	row    int // of a line with line breaks, where the match begins
+	row    int // for a line with line breaks, the row in which the match begins
 }
 
-// lazily returns what compiles a regex at its first use: most rules never see a
-// line with their keyword.
+// lazily returns a function that compiles a regex when it is first called: most
+// rules never see a line with their keyword.
 func lazily(expr string) func() *regex.Regexp {
 	return sync.OnceValue(func() *regex.Regexp {
 		re, err := regex.Compile(expr, 0)
@@ -59,7 +59,7 @@ func lazily(expr string) func() *regex.Regexp {
 	})
 }
 
-// scratch is what find needs beside the line.
+// scratch is the working memory of find.
 type scratch struct {
 	found    rulesFound
 	findings []finding
@@ -67,9 +67,10 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// find returns the secrets in line; they are valid until the next call with s.
-// over is asked before each rule and tells it to give up, ok is false then; it
-// may be nil. So it gives up when g ends the matches of a rule.
+// find returns the secrets in line. They are valid until the next call with s.
+// over may be nil; otherwise, find calls it before each rule and returns with ok
+// false if it returns true. find also returns with ok false if g ends the matches
+// of a rule.
 func (rs *detectors) find(line string, s *scratch, over func() bool, g regex.Guard) (fs []finding, ok bool) {
 	s.found.reset(len(rs.rules))
 	rs.words.scan(line, &s.found)
@@ -106,10 +107,10 @@ func (rs *detectors) find(line string, s *scratch, over func() bool, g regex.Gua
 	return preferred(s.findings), true
 }
 
-// allowed marks a line as one that has no secrets, as in Gitleaks.
+// allowed marks a line as one without secrets, as in Gitleaks.
 const allowed = "gitleaks:allow"
 
-// apply appends what r finds in line.
+// apply appends the secrets that r finds in line.
 func (rs *detectors) apply(r *rule, line string, fs []finding, g regex.Guard) ([]finding, error) {
 	err := r.regex().Each(line, -1, g, func(at []int) error {
 		match := strings.Trim(line[at[0]:at[1]], "\n")
@@ -132,8 +133,8 @@ func (rs *detectors) apply(r *rule, line string, fs []finding, g regex.Guard) ([
 	return fs, err
 }
 
-// secret returns the part of a match that is one: the group that is named, the
-// first that is not empty, or all.
+// secret returns the part of a match that is the secret: the configured group,
+// the first group that is not empty, or the whole match.
 func (r *rule) secret(match string, g regex.Guard) (string, error) {
 	at, err := r.regex().FindSubmatchIndex(match, g)
 	if len(at) < 4 || err != nil {
@@ -156,7 +157,7 @@ func (r *rule) secret(match string, g regex.Guard) (string, error) {
 	return match, nil
 }
 
-// lineAround returns the whole lines that text[from:to] is in.
+// lineAround returns the whole lines that contain text[from:to].
 func lineAround(text string, from, to int) string {
 	from = strings.LastIndexByte(text[:from], '\n') + 1
 	if n := strings.IndexByte(text[to:], '\n'); n >= 0 {
@@ -207,7 +208,8 @@ func (a *allowlist) allows(target, secret string, g regex.Guard) (bool, error) {
 	return (a.regex == nil || byRegex) && (len(a.stop) == 0 || byWord), nil
 }
 
-// preferred leaves out what a generic rule found where another one says more.
+// preferred removes the findings of generic rules where a more specific rule has
+// a finding.
 func preferred(fs []finding) []finding {
 	left := fs[:0]
 	for _, f := range fs {
@@ -228,8 +230,8 @@ func betterThan(f finding, fs []finding) bool {
 	return false
 }
 
-// entropy returns Shannon's entropy of the characters of s, in bits; one of
-// several bytes counts as one of as many as there are bytes in s.
+// entropy returns the Shannon entropy of the characters of s, in bits. The total
+// is the number of bytes of s, even if characters have several bytes.
 func entropy(s string) (e float64) {
 	var few [utf8.RuneSelf]int
 	var others map[rune]int

@@ -8,25 +8,25 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// maxHeads bounds how many beginnings of a regex are looked at.
+// maxHeads is the maximum number of beginnings of a regex that are considered.
 const maxHeads = 512
 
-// head is how a text that a regex matches may begin, in lower case.
+// head is a possible beginning of a text that a regex matches, in lower case.
 type head struct {
 	text string
-	all  bool // the text is no longer
+	all  bool // the text ends here
 }
 
-// anchor looks for a regex only where one of some words is, which is where all
-// that it matches begins.
+// anchor searches for a regex only at the positions of some words, with which all
+// its matches begin.
 type anchor struct {
 	words []string
-	first [256]bool // the bytes that a word begins with, in both cases
+	first [256]bool // the bytes with which a word begins, in both cases
 	regex func() *regex.Regexp
 }
 
-// newAnchor returns the anchor of the regex of a tree at words, which are in
-// lower case; nil when matches may begin otherwise.
+// newAnchor returns an anchor for the regex of a tree at words, which are in
+// lower case. It returns nil if matches may begin with other text.
 func newAnchor(tree *syntax.Regexp, words []string) *anchor {
 	hs, ok := heads(tree)
 	if !ok || len(words) == 0 {
@@ -47,7 +47,8 @@ func newAnchor(tree *syntax.Regexp, words []string) *anchor {
 
 func startsWithAny(s string, words []string) bool {
 	for _, w := range words {
-		// What is cut off before a word was no part of it, so that \b holds.
+		// The character before the word is not part of a word, so that \b still
+		// matches after it is cut off.
 		if w != "" && isWord(w[0]) && strings.HasPrefix(s, w) {
 			return true
 		}
@@ -59,8 +60,8 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// matches reports whether the regex may match in a line of ASCII; a line where
-// it does not has no match.
+// matches reports whether the regex may match in a line of ASCII characters. If
+// it returns false, the line has no match.
 func (a *anchor) matches(line string, g regex.Guard) (bool, error) {
 	tries := 0
 	for i := range len(line) {
@@ -72,7 +73,7 @@ func (a *anchor) matches(line string, g regex.Guard) (bool, error) {
 				if ok, err := a.regex().Match(line[i:], g); ok || err != nil {
 					return ok, err
 				}
-				// Each may go to the end of the line.
+				// Each attempt may read to the end of the line.
 				if tries++; tries%triesPerCheck == 0 && g.Check != nil {
 					if err := g.Check(); err != nil {
 						return false, err
@@ -85,12 +86,12 @@ func (a *anchor) matches(line string, g regex.Guard) (bool, error) {
 	return false, nil
 }
 
-// triesPerCheck is how often an anchor tries its regex between looks at the
+// triesPerCheck is the number of attempts of an anchor between two checks of the
 // clock.
 const triesPerCheck = 16
 
-// heads returns how the texts begin that a regex matches; ok is false when that
-// is not known, or too much.
+// heads returns the possible beginnings of the texts that a regex matches. ok is
+// false if they are unknown or too many.
 func heads(re *syntax.Regexp) (hs []head, ok bool) {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpWordBoundary:
@@ -125,7 +126,7 @@ func heads(re *syntax.Regexp) (hs []head, ok bool) {
 	return nil, false
 }
 
-// cut says that more may follow.
+// cut marks heads as incomplete.
 func cut(hs []head, ok bool) ([]head, bool) {
 	for i := range hs {
 		hs[i].all = false
@@ -141,7 +142,7 @@ func headsOfRepeat(re *syntax.Regexp) (hs []head, ok bool) {
 	return cut(heads(re.Sub[0]))
 }
 
-// headsOfClass returns the letters of a class of few.
+// headsOfClass returns the letters of a character class that has only a few.
 func headsOfClass(ranges []rune) (hs []head, ok bool) {
 	seen := map[rune]bool{}
 	for i := 0; i < len(ranges); i += 2 {
@@ -158,8 +159,8 @@ func headsOfClass(ranges []rune) (hs []head, ok bool) {
 	return hs, len(hs) <= 16
 }
 
-// headsInRow joins heads as long as they are whole. What comes after a head that
-// is not known may be anything.
+// headsInRow concatenates heads as long as they are complete. Any text may follow
+// an incomplete head.
 func headsInRow(subs []*syntax.Regexp) ([]head, bool) {
 	hs := []head{{"", true}}
 	for i, sub := range subs {

@@ -7,10 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxOrigins is how many origins are told apart; the others are "other".
+// maxOrigins is the maximum number of origins; further ones are counted as
+// "other".
 const maxOrigins = 1000
 
-// metrics are a node's, over all its components.
+// metrics are the metrics of a node. They survive its components.
 type metrics struct {
 	redacted *prometheus.CounterVec
 	bypassed prometheus.Counter
@@ -45,7 +46,7 @@ func (m *metrics) found(rule, origin string) {
 	m.redacted.WithLabelValues(rule, m.boundOrigin(origin)).Inc()
 }
 
-// boundOrigin returns origin, unless there are too many.
+// boundOrigin returns origin, or "other" if there are too many.
 func (m *metrics) boundOrigin(origin string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,5 +65,5 @@ func (m *metrics) add(c counts, took time.Duration) {
 	m.took.Add(took.Seconds())
 }
 
-// counts are those of one batch.
+// counts are the counters for one batch.
 type counts struct{ bypassed, timedOut, dropped, slow int }

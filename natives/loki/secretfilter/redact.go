@@ -2,7 +2,7 @@ package secretfilter
 
 import (
 	"cmp"
-	"crypto/sha1" // a name for a secret in redact_with, as its users know it
+	"crypto/sha1" // identifies a secret in redact_with
 	"encoding/hex"
 	"math"
 	"slices"
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// redacted returns line without the secrets of fs, wherever they are in it.
-// Where they overlap, the first and longest says what is written for all.
+// redacted returns line with the secrets in fs replaced. If secrets overlap, the
+// replacement of the first and longest is used for all of them.
 func redacted(line string, fs []finding, with func(finding) string) string {
 	type part struct {
 		from, to int
@@ -42,7 +42,7 @@ func redacted(line string, fs []finding, with func(finding) string) string {
 	return b.String()
 }
 
-// inPlaceOf returns what is written for a finding.
+// inPlaceOf returns the replacement for a finding.
 func (a *Arguments) inPlaceOf(f finding) string {
 	if a.RedactWith == "" {
 		return masked(f.secret, a.RedactPercent)
@@ -55,7 +55,7 @@ func (a *Arguments) inPlaceOf(f finding) string {
 	return text
 }
 
-// masked returns the beginning of a secret without so much of it.
+// masked returns the beginning of a secret, without the given percentage of it.
 func masked(secret string, percent uint) string {
 	switch {
 	case percent >= 100:

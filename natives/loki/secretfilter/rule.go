@@ -31,9 +31,8 @@ func newRule(f *fileRule, tree *syntax.Regexp, allow []*allowlist) *rule {
 }
 
 // withoutPrefix returns a regex that matches in the same texts as tree, without
-// what may be nothing at its beginning: [\w.-]{0,50}? before a keyword makes a
-// search many times slower. ok is false, and it is tree, when there is no such
-// beginning.
+// an optional beginning: [\w.-]{0,50}? before a keyword makes a search many times
+// slower. If there is no such beginning, it returns tree, and ok is false.
 func withoutPrefix(tree *syntax.Regexp) (rest *syntax.Regexp, ok bool) {
 	if tree.Op != syntax.OpConcat || len(tree.Sub) < 2 {
 		return tree, false
@@ -46,8 +45,8 @@ func withoutPrefix(tree *syntax.Regexp) (rest *syntax.Regexp, ok bool) {
 	return rest, true
 }
 
-// mayMatch reports whether the regex may match; a line where it does not has no
-// match.
+// mayMatch reports whether the regex may match. If it returns false, the line has
+// no match.
 func (r *rule) mayMatch(line string, ascii bool, g regex.Guard) (bool, error) {
 	switch {
 	case ascii && r.anchor != nil:
@@ -58,7 +57,7 @@ func (r *rule) mayMatch(line string, ascii bool, g regex.Guard) (bool, error) {
 	return true, nil
 }
 
-// isToken tells the bytes that secrets are mostly made of.
+// isToken contains the bytes of which most secrets consist.
 var isToken = func() (is [256]bool) {
 	for c := range is {
 		is[c] = c >= 0x80 || strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.=+/~-", byte(c)) >= 0
@@ -66,8 +65,8 @@ var isToken = func() (is [256]bool) {
 	return is
 }()
 
-// longestToken returns how many such bytes there are in a row, and whether all
-// bytes are ASCII.
+// longestToken returns the maximum number of consecutive token bytes, and whether
+// all bytes are ASCII.
 func longestToken(line string) (longest int, ascii bool) {
 	n := 0
 	var high byte
@@ -82,8 +81,8 @@ func longestToken(line string) (longest int, ascii bool) {
 	return max(longest, n), high < 0x80
 }
 
-// tokens returns whether all that a regex matches is bytes of tokens and how
-// many it has then at least, and how many it has in a row at least otherwise.
+// tokens returns whether a regex only matches token bytes and at least how many,
+// and otherwise the minimum number of consecutive token bytes in a match.
 func tokens(re *syntax.Regexp) (pure bool, n, run int) {
 	switch re.Op {
 	case syntax.OpLiteral:

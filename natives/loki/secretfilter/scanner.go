@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// scanner finds which of many words are in a line, whatever their case. It
-// looks at every second byte: the three bytes there, folded and hashed, are one
-// of few values when a word begins there or one byte before.
+// scanner finds which of many words occur in a line, ignoring case. It checks
+// every second byte: if a word begins there or one byte before, the three bytes
+// at that position, folded and hashed, have one of a few values.
 type scanner struct {
 	bits  [windows / 64]uint64
-	at    [windows]uint16 // place in lists, 0 for none
+	at    [windows]uint16 // index in lists, 0 for none
 	lists [][]*word
-	tiny  []*word // of one byte
+	tiny  []*word // words of one byte
 	all   []*word
 }
 
-// word is a word and the rules that ask for it.
+// word is a word and the rules with this keyword.
 type word struct {
 	text  string // lower case
 	rules []int
@@ -25,7 +25,7 @@ type word struct {
 
 const windows = 1 << 16
 
-// fold clears the difference between cases, and others.
+// fold removes the difference between cases, and other differences.
 const fold = 0x202020
 
 func window(three uint32) uint32 {
@@ -61,7 +61,7 @@ func (s *scanner) each(f func(uint32)) {
 	}
 }
 
-// bytesAt returns up to three bytes of text from i on.
+// bytesAt returns up to three bytes of text, starting at i.
 func bytesAt(text string, i int) (n uint32) {
 	for k, c := range []byte(text[i:min(i+3, len(text))]) {
 		n |= uint32(c) << (8 * k)
@@ -81,7 +81,7 @@ func (s *scanner) put(w *word, three uint32) {
 	}
 }
 
-// scan adds to found the rules whose words are in line.
+// scan adds the rules whose words occur in line to found.
 func (s *scanner) scan(line string, found *rulesFound) {
 	var high uint32
 	n := len(line)
@@ -101,7 +101,7 @@ func (s *scanner) scan(line string, found *rulesFound) {
 	s.verify(line, n-3, window(four>>8), found)
 	switch {
 	case (high|four)&0x80808080 != 0:
-		s.slowly(line, found) // the lower case of other letters may be one of ASCII
+		s.slowly(line, found) // the lower case of other letters may be an ASCII letter
 	case len(s.tiny) > 0:
 		for _, w := range s.tiny {
 			if strings.Contains(strings.ToLower(line), w.text) {
@@ -111,7 +111,7 @@ func (s *scanner) scan(line string, found *rulesFound) {
 	}
 }
 
-// verify looks for the words that a window of line stands for.
+// verify searches for the words that a window of line may stand for.
 func (s *scanner) verify(line string, i int, h uint32, found *rulesFound) {
 	for _, w := range s.lists[s.at[h]] {
 		if hasFold(line, i, w.text) || hasFold(line, i-1, w.text) || hasFold(line, i+1, w.text) {
@@ -120,7 +120,7 @@ func (s *scanner) verify(line string, i int, h uint32, found *rulesFound) {
 	}
 }
 
-// hasFold reports whether the lower-case text is at i.
+// hasFold reports whether line contains the lower-case text at i, ignoring case.
 func hasFold(line string, i int, text string) bool {
 	if i < 0 || i+len(text) > len(line) {
 		return false
@@ -137,7 +137,7 @@ func hasFold(line string, i int, text string) bool {
 	return true
 }
 
-// slowly is scan for lines of any letters.
+// slowly is scan for lines with any letters.
 func (s *scanner) slowly(line string, found *rulesFound) {
 	lower := strings.ToLower(line)
 	for _, w := range s.all {

@@ -1,14 +1,14 @@
-// Package secretfilter is loki.secretfilter: it redacts passwords, tokens and keys in
-// log lines.
+// Package secretfilter is loki.secretfilter: it redacts passwords, tokens and
+// keys in log lines.
 //
-// What secrets look like is told by a Gitleaks configuration; the one of
-// Gitleaks comes with weir. What is found is what Gitleaks finds in a text of
-// the line alone: paths and commits allow nothing, [[rules.required]] is
-// refused, and a line with gitleaks:allow is left alone. Most lines have no
-// keyword of a rule, which one pass of some 0.7 ns a byte tells; a regex runs
-// only where its keyword is.
+// A Gitleaks configuration defines the secrets; that of Gitleaks is built into
+// weir. The findings are those of Gitleaks for a text that consists of the line
+// alone: paths and commits have no effect, [[rules.required]] is refused, and a
+// line with gitleaks:allow is not changed. Most lines contain no keyword of a
+// rule. A single pass at about 0.7 ns per byte detects this, and a regex only
+// runs if its keyword occurs.
 //
-// It finds what has a known form. Do not rely on it alone.
+// It only finds secrets of known forms. Do not rely on it alone.
 package secretfilter
 
 import (
@@ -41,7 +41,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.secretfilter.
+// Component is a loki.secretfilter node's component.
 type Component struct {
 	*ruleset.Worker[*rules]
 	metrics *metrics
@@ -55,9 +55,9 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// rules are one generation's.
+// rules are the compiled rules of one set of arguments.
 type rules struct {
-	*ruleset.Mapper // to streams of lines that took too long
+	*ruleset.Mapper // maps to the streams of lines that took too long
 	args            *Arguments
 	set             *detectors
 }
@@ -74,7 +74,7 @@ func newComponent(o component.Options, a *Arguments, previous component.Componen
 	return c, c.Update(a)
 }
 
-// Update takes new arguments, and reads the rules again.
+// Update applies new arguments and reads the rules again.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	set, files, err := load(a.GitleaksConfig)
@@ -88,7 +88,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Sourced returns the files that the rules are in.
+// Sourced returns the files that contain the rules.
 func (c *Component) Sourced() (paths []string) {
 	for _, f := range c.files {
 		if abs, err := filepath.Abs(f); err == nil {
@@ -98,7 +98,7 @@ func (c *Component) Sourced() (paths []string) {
 	return paths
 }
 
-// timedOut returns the stream of the lines of s that took too long.
+// timedOut returns the stream for lines of s that took too long.
 func timedOut(s *batch.Stream) *batch.Stream {
 	var b batch.Builder
 	b.Reset(s)
@@ -106,7 +106,7 @@ func timedOut(s *batch.Stream) *batch.Stream {
 	return b.Series(s)
 }
 
-// ConsumeLogs sends the lines of b without secrets.
+// ConsumeLogs sends the lines of b with secrets redacted.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	start := c.Clock.Now()
 	out, counts, err := c.Load().Rules.apply(ctx, b, c.Clock.Now, c.metrics)
@@ -119,8 +119,8 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return c.Sender.SendLogs(ctx, out)
 }
 
-// apply returns b without secrets; b itself when there are none. The error is that
-// the call had to end.
+// apply returns b with secrets redacted, or b itself if there are none. It
+// returns an error if ctx ended.
 func (r *rules) apply(ctx context.Context, b *batch.Logs, now func() time.Time, m *metrics) (out *batch.Logs, n counts, err error) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -154,12 +154,12 @@ func (r *rules) apply(ctx context.Context, b *batch.Logs, now func() time.Time, 
 			r.count(b.Stream[i], fs, m)
 		}
 	}
-	clear(s.findings) // they hold parts of lines
+	clear(s.findings) // they alias lines
 	n.dropped = len(c.dropped)
 	return c.result(), n, nil
 }
 
-// handleLate does what is to be done with a line that took too long.
+// handleLate processes a line that took too long.
 func (r *rules) handleLate(c *changed, row int) {
 	switch {
 	case r.args.DropOnTimeout:
@@ -182,9 +182,9 @@ func (r *rules) count(s *batch.Stream, fs []finding, m *metrics) {
 // changed is a batch whose columns are copied before the first change.
 type changed struct {
 	*batch.Logs
-	lines, streams bool  // they are a copy
+	lines, streams bool  // they are copies
 	own            bool  // Logs is a copy
-	dropped        []int // rows, ascending
+	dropped        []int // dropped rows, ascending
 }
 
 func (c *changed) copied() *batch.Logs {

@@ -13,28 +13,28 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// kind is what an answer means for a request.
+// kind is the consequence of an answer for a request.
 type kind int
 
 const (
-	final    kind = iota // it is done, but for the lines that are lost
-	again                // it is to be sent again
-	tooLarge             // it is to be sent in smaller ones
+	final    kind = iota // the request is done; lines in lost are dropped
+	again                // the request must be sent again
+	tooLarge             // the request must be split
 )
 
-// answer is what became of one request.
+// answer is the result of one request.
 type answer struct {
 	kind       kind
-	status     int            // 0 if there was no answer
-	err        error          // nil: all of it was accepted
-	lost       map[string]int // lines that are, by reason; at least so many
-	all        bool           // all of them
-	retryAfter time.Duration  // what the endpoint asked for, 0 if nothing
-	unreached  bool           // there was no connection
-	stoodStill bool           // it was not the endpoint that had no time
+	status     int            // 0 if there was no response
+	err        error          // nil if all lines were accepted
+	lost       map[string]int // minimum number of refused lines, by reason
+	all        bool           // all lines were refused
+	retryAfter time.Duration  // the delay that the endpoint requested, or 0
+	unreached  bool           // no connection could be made
+	stoodStill bool           // weir was suspended: the timeout was not the fault of the endpoint
 }
 
-// outcome is the answer's in metrics.
+// outcome returns the label value for metrics.
 func (a *answer) outcome() string {
 	switch {
 	case a.kind == again:
@@ -49,17 +49,17 @@ func (a *answer) outcome() string {
 	return "partial"
 }
 
-// statusBlocked is what Loki answers when the tenant's ingestion is blocked,
-// unless it is configured to something else.
+// statusBlocked is Loki's default status if the ingestion of the tenant is
+// blocked.
 const statusBlocked = 260
 
-// classifyAnswer says what an answer means.
+// classifyAnswer determines the consequence of a response.
 //
-// Loki refuses single lines and streams, stores the others, and answers 400 with
-// a message that names some of those it refused. So is what it says about the
-// whole request. All that is not about the lines but about the way to them, such
-// as a password or a path that is not right, is retried: they wait until somebody
-// sets it right.
+// Loki refuses single lines and streams, stores the other ones, and answers 400
+// with a message that names some of the refused ones. Errors that concern the
+// whole request have the same status. All errors that do not concern the lines,
+// such as a wrong password or path, are retried: the lines wait until somebody
+// fixes the problem.
 func classifyAnswer(s *settings, r *request, resp *http.Response, message string, now time.Time) (a answer) {
 	a.status = resp.StatusCode
 	class := a.status / 100
@@ -88,7 +88,7 @@ func classifyAnswer(s *settings, r *request, resp *http.Response, message string
 	if n == 0 || n > lines {
 		reason := "rejected"
 		switch {
-		case n > 0: // it names more than there are; by the most
+		case n > 0: // the message names more lines than the request has: use the most frequent reason
 			for of, k := range a.lost {
 				if k > a.lost[reason] || k == a.lost[reason] && of < reason {
 					reason = of
@@ -105,7 +105,7 @@ func classifyAnswer(s *settings, r *request, resp *http.Response, message string
 	return a
 }
 
-// short cuts a message to what a log can hold.
+// short truncates a message for the log.
 func short(message string) string {
 	const most = 1000
 	if len(message) > most {
@@ -114,9 +114,8 @@ func short(message string) string {
 	return message
 }
 
-// isTooLarge reports whether a request was too large as a whole. To Loki's
-// distributor that is what an ingester or a gateway says, so it is in the message
-// only.
+// isTooLarge reports whether a request was too large as a whole. If an ingester
+// or a gateway behind Loki's distributor refused it, only the message shows this.
 func isTooLarge(status int, message string) bool {
 	if status == http.StatusRequestEntityTooLarge {
 		return true
@@ -130,18 +129,18 @@ func isTooLarge(status int, message string) bool {
 	return false
 }
 
-// A refusal is a form of message that Loki has for what it refuses. The group n,
-// if it took part, is how many; the group s is a stream, all of whose lines are
-// refused. Without either it is one line.
+// A refusal is a message with which Loki refuses lines. The group n, if it
+// matched, is the number of lines; the group s is a stream whose lines are all
+// refused. Without either, it is one line.
 type refusal struct {
 	reason string
 	re     *regexp.Regexp
 }
 
-// many is what stands before a message that there is more than one of.
+// many precedes a message that stands for several errors.
 const many = `(?:(?P<n>\d+) errors like: )?`
 
-// refusals are tried in order at each place.
+// refusals are tried in order at each position of the message.
 //
 // Format: pkg/validation/validate.go, pkg/ingester/stream.go and
 // pkg/chunkenc/interface.go of Loki 3.7
@@ -157,12 +156,12 @@ var refusals = []refusal{
 	{"label_limit", regexp.MustCompile(many + `missing required labels '.*?' for user '.*?' for stream '(?P<s>.*?)'`)},
 	{"stream_limit", regexp.MustCompile(many + `[Mm]aximum active stream limit exceeded when trying to create stream (?P<s>\{.*?\}), reduce`)},
 	{"blocked", regexp.MustCompile(many + `ingestion blocked for user '.*?' \(policy:`)},
-	// Of all that an ingester refuses it names the last stream.
+	// An ingester names only the last stream that it refused.
 	{"rate_limited", regexp.MustCompile(`(?s)reason: 'Per stream rate limit exceeded.*?total ignored: (?P<n>\d+) out of \d+`)},
 	{"out_of_order", regexp.MustCompile(`total ignored: (?P<n>\d+) out of \d+`)},
 }
 
-// refused counts the lines that a message says were refused, by reason.
+// refused returns the number of refused lines according to a message, by reason.
 func refused(r *request, message string) map[string]int {
 	lost := map[string]int{}
 	for _, form := range refusals {
@@ -175,7 +174,7 @@ func refused(r *request, message string) map[string]int {
 		for _, m := range form.re.FindAllStringSubmatch(message, -1) {
 			n := 1
 			if text, _ := group(m, "n"); text != "" {
-				n, _ = strconv.Atoi(text) // beyond what fits is cut off by the caller
+				n, _ = strconv.Atoi(text) // the caller limits numbers that overflow
 			}
 			if stream, ok := group(m, "s"); ok {
 				n = max(n, linesOf(r, stream))
@@ -187,7 +186,7 @@ func refused(r *request, message string) map[string]int {
 	return lost
 }
 
-// linesOf returns how many lines of a stream there are in a request; "" is one
+// linesOf returns the number of lines of a stream in a request; "" is the stream
 // without labels.
 func linesOf(r *request, stream string) (n int) {
 	if stream == "" {

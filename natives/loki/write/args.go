@@ -122,7 +122,7 @@ func (a *Arguments) SetToDefault() {
 	a.Journal.SetToDefault()
 }
 
-// SetToDefault sets Alloy's defaults, but for max_backoff_retries.
+// SetToDefault sets Alloy's defaults, except for max_backoff_retries.
 func (e *Endpoint) SetToDefault() {
 	*e = Endpoint{
 		BatchWait: time.Second, BatchSize: 1 << 20, RemoteTimeout: 10 * time.Second,
@@ -139,7 +139,7 @@ func (q *Queue) SetToDefault() {
 	*q = Queue{Capacity: 10 << 20, MinShards: 1, DrainTimeout: defaultDrain, BlockOnOverflow: true}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -190,7 +190,7 @@ func (a *Arguments) validateWAL() (errs []error) {
 	return errs
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the endpoint, joined.
 func (e *Endpoint) Validate() error {
 	errs := []error{outbox.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -225,7 +225,7 @@ func (e *Endpoint) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors in the block, joined.
 func (q *Queue) Validate() error {
 	var errs []error
 	if q.Capacity <= 0 {
@@ -240,7 +240,7 @@ func (q *Queue) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Warnings names the arguments that were written in vain.
+// Warnings names the arguments that have no effect.
 func (w *WAL) Warnings() (ws []string) {
 	if w.Enabled != nil {
 		ws = append(ws, "enabled has no effect: there is always a journal")
@@ -264,7 +264,7 @@ func (a *Arguments) limits() journal.Limits {
 	return l
 }
 
-// drain returns how long sending may go on when an endpoint stops.
+// drain returns how long sending may continue when an endpoint stops.
 func (a *Arguments) drain(e *Endpoint) time.Duration {
 	if a.WAL != nil && a.WAL.DrainTimeout != nil {
 		return min(*a.WAL.DrainTimeout, outbox.Grace)

@@ -16,31 +16,32 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// kindPush is the journal's kind of blocks that are the tenant of their lines, a
-// uvarint with its length before it, and a push request compressed with snappy.
-// Without a tenant they are sent for the one that the endpoint has then.
+// kindPush is the kind of a journal block that contains a tenant, a uvarint of
+// its length before it, and a push request compressed with snappy. A block
+// without a tenant is sent for the tenant that the endpoint has at that time.
 const kindPush = 1
 
-// maxBlock is how many bytes a block has, before compression, when no more lines
-// are added to it. A request is made of several, up to batch_size.
+// maxBlock is the size of a block in bytes, before compression, from which no
+// more lines are added to it. A request consists of several blocks, up to
+// batch_size.
 const maxBlock = 256 << 10
 
-// block is a journal block in the making.
+// block is a journal block that is being filled.
 type block struct {
 	tenant string
-	size   int // at which it is full
+	size   int // the size at which it is full
 	lines  int
 	first  int64  // lowest timestamp
-	buf    []byte // streams, one after the other, not compressed
+	buf    []byte // streams, not compressed
 }
 
-// buffers are what open blocks and their compression need; between blocks a shard
-// holds none.
+// buffers is the pool of buffers for open blocks and their compression. Between
+// blocks, a shard retains no buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxPooledBuffer = 1 << 20
 
-// getBuffer returns an empty buffer that has room for n bytes.
+// getBuffer returns an empty buffer with a capacity of at least n bytes.
 func getBuffer(n int) []byte {
 	b := *buffers.Get().(*[]byte)
 	if cap(b) < n {
@@ -55,9 +56,9 @@ func putBuffer(b []byte) {
 	}
 }
 
-// add appends rows of one stream, the first of which is row and in which next
-// follows, and returns the first that does not fit any more, -1 if all did. A
-// block that is empty takes one however large it is.
+// add appends rows of one stream: row is the first, and next contains the
+// following row of each row. It returns the first row that does not fit, or -1 if
+// all rows were added. An empty block accepts a row of any size.
 func (bl *block) add(labels string, b *batch.Logs, row int32, next []int32) int32 {
 	room := bl.size - len(bl.buf) - len(labels) - 16
 	entries, lines, end := 0, 0, row
@@ -83,32 +84,33 @@ func (bl *block) add(labels string, b *batch.Logs, row int32, next []int32) int3
 	return end
 }
 
-// close returns the block as the journal takes it, and makes bl ready for the
-// next one. Give the payload back by putBuffer.
+// close returns the block for the journal and makes bl ready for the next one.
+// Return the payload with putBuffer.
 func (bl *block) close(shard int) journal.Block {
 	head := binary.MaxVarintLen64 + len(bl.tenant)
 	payload := getBuffer(head + s2.MaxEncodedLen(len(bl.buf)))
 	payload = append(binary.AppendUvarint(payload, uint64(len(bl.tenant))), bl.tenant...)
 	at := len(payload)
-	// The library's snappy.Encode compresses a little better in twice the time.
+	// The library's snappy.Encode compresses slightly better, but takes twice as
+	// long.
 	payload = payload[:at+len(s2.EncodeSnappy(payload[at:cap(payload)], bl.buf))]
 	out := journal.Block{Shard: shard, Kind: kindPush, Samples: bl.lines, First: bl.first, Payload: payload}
 	bl.buf, bl.lines = bl.buf[:0], 0
 	return out
 }
 
-// part is what a journal block says, or a piece of one: a push request.
+// part is a push request: a journal block or a piece of one.
 type part struct {
 	of    *flight
-	raw   int    // bytes, when it is not compressed
-	data  []byte // compressed: snappy's elements without the length before them
+	raw   int    // size in bytes before compression
+	data  []byte // compressed: the elements of snappy without the length that precedes them
 	lines int
 }
 
-// errKind is what openBlock returns for a block of another weir.
+// errKind is the error of openBlock for a block of another version of weir.
 var errKind = errors.New("block of an unknown kind")
 
-// openBlock reads a journal block. The part's data is in its payload.
+// openBlock decodes a journal block. The data of the part aliases its payload.
 func openBlock(b journal.Block) (tenant string, p part, err error) {
 	if b.Kind != kindPush {
 		return "", p, fmt.Errorf("%w: %d", errKind, b.Kind)
@@ -123,15 +125,16 @@ func openBlock(b journal.Block) (tenant string, p part, err error) {
 	return tenant, p, err
 }
 
-// cutPart cuts the length off what snappy made.
+// cutPart removes the length at the beginning of snappy's output.
 func cutPart(compressed []byte) (p part, err error) {
 	p.raw, p.data, err = outbox.CutSnappy(compressed)
 	return p, err
 }
 
-// sendable returns structured metadata with names that Loki can take. Of a name
-// without a letter or digit it makes nothing, and answers 500 for the whole
-// request for ever; such a name gets the prefix that Loki has for others.
+// sendable returns structured metadata with names that Loki accepts. Loki
+// converts a name without a letter or digit to an empty name, and always answers
+// 500 to the whole request. Such a name gets the prefix that Loki uses for other
+// invalid names.
 func sendable(meta []batch.Label) []batch.Label {
 	bad := func(l batch.Label) bool { return !strings.ContainsFunc(l.Name, isLetterOrDigit) }
 	if !slices.ContainsFunc(meta, bad) {

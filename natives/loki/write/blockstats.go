@@ -9,19 +9,19 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// BlockStats counts what is in blocks of journals that loki.write wrote. The
-// zero value is ready.
+// BlockStats counts the content of journal blocks that loki.write wrote. The zero
+// value is ready to use.
 type BlockStats struct {
 	lines   int
 	streams map[uint64]struct{} // by the hash of the tenant and the labels
 	tenants map[string]struct{}
 }
 
-// Has reports whether the kind of a block is one of this package. Other
-// components may use the same number.
+// Has reports whether a block has a kind of this package. Other components may
+// use the same number.
 func (*BlockStats) Has(b journal.Block) bool { return b.Kind == kindPush }
 
-// Add counts a block. An error means that the block is damaged.
+// Add counts a block. It returns an error if the block is damaged.
 func (s *BlockStats) Add(b journal.Block) error {
 	tenant, p, err := openBlock(b)
 	if err != nil {
@@ -58,11 +58,12 @@ func (s *BlockStats) Add(b journal.Block) error {
 	return nil
 }
 
-// Lines returns how many lines there are.
+// Lines returns the number of lines.
 func (s *BlockStats) Lines() int { return s.lines }
 
-// Streams returns how many different streams there are.
+// Streams returns the number of different streams.
 func (s *BlockStats) Streams() int { return len(s.streams) }
 
-// Tenants returns how many tenants have lines, besides that of the endpoint.
+// Tenants returns the number of tenants with lines, without the tenant of the
+// endpoint.
 func (s *BlockStats) Tenants() int { return len(s.tenants) }

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// debugInfo is what the page shows of an endpoint.
+// debugInfo is the state of an endpoint that the web page shows.
 type debugInfo struct {
 	Endpoint      string           `json:"endpoint"`
 	URL           string           `json:"url"`
 	Journal       string           `json:"journal"`
-	Shards        int              `json:"shards"` // for lines without a tenant of their own
+	Shards        int              `json:"shards"` // shards for lines without their own tenant
 	PendingBlocks int64            `json:"pending_blocks"`
 	PendingLines  int64            `json:"pending_lines"`
 	JournalBytes  int64            `json:"journal_bytes"`

@@ -22,14 +22,14 @@ type endpoint struct {
 	shards   *shards // set before the first batch
 
 	mu        sync.Mutex
-	waiting   map[int]waiting      // by shard
-	rejecting error                // why all of the last request was refused, nil if it was not
-	toldRetry time.Time            // when that was logged last
-	toldLost  map[string]time.Time // by reason: when it was logged that lines are
+	waiting   map[int]waiting      // shards that wait, by number
+	rejecting error                // why the last request was refused completely, or nil
+	toldRetry time.Time            // the time of the last log line about it
+	toldLost  map[string]time.Time // by reason: the time of the last log line about lost lines
 	down      bool                 // it was logged that lines wait
 }
 
-// outboxes is what those of all endpoints have in common.
+// outboxes is the kind of outbox of all endpoints.
 var outboxes = &outbox.Kind{
 	Rows: "lines", Stopping: errors.New("loki.write is stopping"), Signal: batch.SignalLogs,
 	Metrics: outbox.NewMetrics("loki_write", "lines", " Of what Loki refuses in part of a request, these are those that its answer tells of."),
@@ -40,8 +40,8 @@ var outboxes = &outbox.Kind{
 	},
 }
 
-// consumer stands behind an endpoint's gate. stop is closed when the endpoint stops;
-// this ends calls that wait for room.
+// consumer consumes the batches of an endpoint, after its gate. stop is closed
+// when the endpoint stops; this ends calls that wait for space.
 type consumer struct {
 	e    *endpoint
 	stop <-chan struct{}
@@ -67,8 +67,8 @@ func (c consumer) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return e.shards.add(s, b)
 }
 
-// discard stands behind the gate of an endpoint that was removed: batches that
-// it once refused are not wanted any more.
+// discard replaces the consumer of an endpoint that was removed. It accepts and
+// drops the batches that the endpoint refused before.
 type discard struct{ stats *flow.Stats }
 
 // ConsumeLogs drops the batch.
@@ -77,8 +77,8 @@ func (d discard) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// Run sends until ctx ends. It returns once everything accepted is in the
-// journal and the journal is closed.
+// Run sends until ctx ends. When it returns, everything that was accepted is in
+// the journal, and the journal is closed.
 func (e *endpoint) Run(ctx context.Context) {
 	e.Serve(ctx, outbox.Work{
 		Opened: func() (gather []func(context.Context)) {
@@ -94,23 +94,24 @@ func (e *endpoint) Run(ctx context.Context) {
 	})
 }
 
-// Using returns the settings in effect.
+// Using returns the current settings.
 func (e *endpoint) Using() *settings { return e.settings.Load() }
 
-// Use makes other settings take effect.
+// Use sets the current settings.
 func (e *endpoint) Use(s *settings) {
 	e.settings.Store(s)
 	e.Update(&s.RemoteSettings)
 }
 
-// waiting is a shard that the endpoint takes nothing of.
+// waiting is a shard whose requests the endpoint does not accept.
 type waiting struct {
 	since time.Time
 	err   error
 }
 
-// retries notes that a shard's request is to be sent again. It logs the first of
-// them, and not more than once a minute: shards may disagree at every request.
+// retries records that the request of a shard is to be sent again. It logs the
+// first retry, and at most one per minute, because the results of different
+// shards may alternate.
 func (e *endpoint) retries(s *settings, shard int, tenant string, err error) {
 	e.Failed(err)
 	now := e.Clock.Now()
@@ -137,8 +138,8 @@ func (e *endpoint) retries(s *settings, shard int, tenant string, err error) {
 	e.Report()
 }
 
-// answered notes that a shard's request was answered for good; lost is how many
-// lines of it were not taken, by reason, and err says why.
+// answered records that the request of a shard is done. lost is the number of
+// refused lines, by reason, and err is the error.
 func (e *endpoint) answered(s *settings, shard int, tenant string, err error, lost map[string]int, all bool) {
 	e.Answered(!all, err)
 	now := e.Clock.Now()
@@ -175,7 +176,8 @@ func (e *endpoint) answered(s *settings, shard int, tenant string, err error, lo
 	}
 }
 
-// fellOff notes that a shard does not wait any more: its request fell off the journal.
+// fellOff records that a shard does not wait any more, because the journal
+// dropped its request.
 func (e *endpoint) fellOff(shard int) {
 	e.mu.Lock()
 	delete(e.waiting, shard)
@@ -183,7 +185,7 @@ func (e *endpoint) fellOff(shard int) {
 	e.Report()
 }
 
-// tenantLog returns the log for what is about requests of a tenant.
+// tenantLog returns the log for messages about the requests of a tenant.
 func (e *endpoint) tenantLog(s *settings, tenant string) *slog.Logger {
 	log := e.Log.With("url", journal.PublicURL(s.args.URL))
 	if tenant == "" {
@@ -195,7 +197,7 @@ func (e *endpoint) tenantLog(s *settings, tenant string) *slog.Logger {
 	return log
 }
 
-// Problem says why the endpoint is not healthy, nil if it is.
+// Problem returns the reason why the endpoint is unhealthy, or nil.
 func (e *endpoint) Problem() error {
 	if err := e.JournalProblem(); err != nil {
 		return err

@@ -9,29 +9,31 @@ import (
 )
 
 const (
-	// maxGather is how many bytes of lines a group has when it is written.
+	// maxGather is the size in bytes of the lines at which a group is written.
 	maxGather = 128 << 10
-	// enough is how many a batch has that is written at once: its source has
-	// more where that came from, and waits.
+	// enough is the size of a batch that is written immediately: its source has
+	// more data and waits.
 	enough = 32 << 10
 )
 
-// A journal has shards for lines without a tenant of their own, of which each
-// belongs to some sources, and those for the others, of which each belongs to
-// some tenants: who is not let in, or not so much, holds up nobody but them.
+// A journal has shards for lines without their own tenant, each of which belongs
+// to some sources, and shards for the other lines, each of which belongs to some
+// tenants. A tenant that is refused or rate-limited only delays the tenants in
+// the same shard.
 const (
 	minShards    = 8
 	maxShards    = 32
 	tenantShards = 24
 )
 
-// shards returns how many shards a new journal gets.
+// shards returns the number of shards of a new journal.
 func (q *Queue) shards() int { return min(max(q.MinShards, minShards), maxShards) + tenantShards }
 
-// sourceShards returns how many of a journal's shards belong to sources: the first.
+// sourceShards returns the number of shards that belong to sources. They are the
+// first ones.
 func sourceShards(shards int) int { return max(shards-tenantShards, 1) }
 
-// shards spreads sources over gatherers.
+// shards distributes sources over gatherers.
 type shards struct {
 	gatherers []*gatherer
 }
@@ -62,7 +64,7 @@ func (l *shards) add(s *settings, b *batch.Logs) error {
 	return nil
 }
 
-// gatherer joins the batches of some sources into blocks and the blocks into
+// gatherer collects the batches of some sources into blocks, and blocks into
 // groups.
 type gatherer struct {
 	outbox.Gatherer[*group]
@@ -71,16 +73,16 @@ type gatherer struct {
 	rows  grouped
 }
 
-// group is lines that wait for their journal write. All of it is gathered under
-// the same settings.
+// group is lines that are written to the journal together. All of them were
+// gathered under the same settings.
 type group struct {
 	outbox.Group
 	s       *settings
-	own     block // for the endpoint's tenant
+	own     block // for the tenant of the endpoint
 	tenants map[string]*block
-	order   []*block // of tenants, in the order they came
+	order   []*block // the blocks of tenants, in order of their first lines
 	blocks  []journal.Block
-	size    int // bytes of streams
+	size    int // size of the streams in bytes
 }
 
 func newGatherer(e *endpoint, shard int) *gatherer {
@@ -89,8 +91,8 @@ func newGatherer(e *endpoint, shard int) *gatherer {
 	return g
 }
 
-// place returns the group that the batch waits for, nil when nothing of it is
-// to be sent, and how many lines are not, by reason.
+// place adds a batch to a group and returns the group, or nil if none of its
+// lines are sent. skipped is the number of lines that are not sent, by reason.
 func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[string]int) {
 	g.Lock()
 	defer g.Unlock()
@@ -118,7 +120,7 @@ func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[stri
 	return gr, skipped
 }
 
-// addRows puts the rows of a batch into a group, stream after stream.
+// addRows adds the rows of a batch to a group, stream by stream.
 func (g *gatherer) addRows(gr *group, b *batch.Logs) (skipped map[string]int) {
 	s := gr.s
 	g.rows.groupRows(b)
@@ -151,7 +153,7 @@ func (g *gatherer) addRows(gr *group, b *batch.Logs) (skipped map[string]int) {
 	return skipped
 }
 
-// block returns the open block of a tenant, and its shard.
+// block returns the open block of a tenant and its shard.
 func (gr *group) block(g *gatherer, tenant string) (*block, int) {
 	if tenant == "" {
 		if gr.own.buf == nil {
@@ -179,7 +181,7 @@ func (g *gatherer) shardOf(tenant string) int {
 	shards := g.e.Journal.Shards()
 	first := sourceShards(shards)
 	if first == shards {
-		return g.shard // a journal of another weir
+		return g.shard // the journal was created by another version of weir
 	}
 	return first + int(xxhash.Sum64String(tenant)%uint64(shards-first))
 }
@@ -191,12 +193,13 @@ func (g *gatherer) close(gr *group) []journal.Block {
 			gr.blocks = append(gr.blocks, bl.close(g.shardOf(bl.tenant)))
 		}
 	}
-	putBuffer(gr.own.buf) // those of tenants may be many, and small
+	putBuffer(gr.own.buf) // blocks of tenants may be numerous and small
 	gr.own.buf, gr.tenants, gr.order = nil, nil, nil
 	return gr.blocks
 }
 
-// written ends a group, which may not be in the journal.
+// written completes a group. If there was an error, the group is not in the
+// journal.
 func (g *gatherer) written(gr *group, _ error) {
 	for i := range gr.blocks {
 		putBuffer(gr.blocks[i].Payload)
@@ -204,21 +207,22 @@ func (g *gatherer) written(gr *group, _ error) {
 	gr.blocks = nil
 }
 
-// grouped is the rows of a batch by stream.
+// grouped contains the rows of a batch, grouped by stream.
 type grouped struct {
 	runs []run
-	next []int32                 // row by row, the next of its stream; -1 for none
-	at   map[*batch.Stream]int32 // runs, where there are several
+	next []int32                 // for each row, the next row of its stream, or -1
+	at   map[*batch.Stream]int32 // index in runs, if there are several
 }
 
-// run is the rows of one stream.
+// run contains the rows of one stream.
 type run struct {
 	stream      *batch.Stream
 	first, last int32
 	n           int
 }
 
-// groupRows groups the rows of a batch: streams in the order of their first rows.
+// groupRows groups the rows of a batch. Streams are in the order of their first
+// rows.
 func (r *grouped) groupRows(b *batch.Logs) {
 	n := b.Len()
 	if cap(r.next) < n {
@@ -252,7 +256,7 @@ func (r *grouped) groupRows(b *batch.Logs) {
 	}
 }
 
-// forget lets go of the batch.
+// forget releases the references to the batch.
 func (r *grouped) forget() {
 	clear(r.runs)
 	clear(r.at)

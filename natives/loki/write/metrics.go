@@ -2,8 +2,8 @@ package write
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// collector reads all endpoints when it is scraped; nothing is counted twice
-// on the hot path.
+// collector reads the counters of all endpoints when it is scraped, so that the
+// hot path does not count anything twice.
 type collector struct{ c *Component }
 
 // Describe implements prometheus.Collector.

@@ -14,22 +14,23 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// request is what is posted: parts one behind the other, all of one tenant.
+// request is one POST request: concatenated parts of the same tenant.
 //
-// Push requests in a row are one push request, and so are they when they are
-// compressed: what snappy makes is the length of all, and then elements that
-// refer to what was before them by distance, never beyond their own beginning.
+// Concatenated push requests are a valid push request. This also holds when they
+// are compressed: the output of snappy is the total length, followed by elements
+// that refer to earlier data by distance, never beyond the start of their own
+// part.
 //
 // Format: https://github.com/google/snappy/blob/main/format_description.txt
 type request struct {
-	tenant string // "" for the endpoint's
+	tenant string // "" for the tenant of the endpoint
 	parts  []part
 }
 
-// flight is a journal block that is in flight.
+// flight is a journal block in flight.
 type flight struct {
 	journal.Block
-	pieces int // parts of it that are not done
+	pieces int // number of its parts that are not done
 }
 
 func (r *request) size() (raw, lines int) {
@@ -40,7 +41,7 @@ func (r *request) size() (raw, lines int) {
 	return raw, lines
 }
 
-// appendBody appends what is posted.
+// appendBody appends the body of the request.
 func (r *request) appendBody(dst []byte) []byte {
 	raw, _ := r.size()
 	dst = binary.AppendUvarint(dst, uint64(raw))
@@ -50,13 +51,13 @@ func (r *request) appendBody(dst []byte) []byte {
 	return dst
 }
 
-// dropLostParts leaves out parts that fell off the journal meanwhile.
+// dropLostParts removes the parts that the journal has dropped in the meantime.
 func (r *request) dropLostParts(j *journal.Journal) {
 	r.parts = slices.DeleteFunc(r.parts, func(p part) bool { return !j.Keeps(p.of.Block) })
 }
 
-// halves returns two requests in place of one that is too large; ok is false if
-// it has one line only.
+// halves splits a request that is too large into two. ok is false if it has only
+// one line.
 func (r *request) halves() (a, b *request, ok bool, err error) {
 	if n := len(r.parts) / 2; n > 0 {
 		return &request{r.tenant, r.parts[:n:n]}, &request{r.tenant, r.parts[n:]}, true, nil
@@ -73,7 +74,7 @@ func (r *request) halves() (a, b *request, ok bool, err error) {
 	return &request{r.tenant, []part{first}}, &request{r.tenant, []part{second}}, true, nil
 }
 
-// read returns the request of the part.
+// read returns the decompressed push request of the part.
 func (p *part) read() ([]byte, error) {
 	body := append(binary.AppendUvarint(make([]byte, 0, len(p.data)+8), uint64(p.raw)), p.data...)
 	raw, err := s2.Decode(nil, body)
@@ -83,7 +84,7 @@ func (p *part) read() ([]byte, error) {
 	return raw, nil
 }
 
-// halve divides the lines of a part.
+// halve splits a part into two by its lines.
 func (p *part) halve() (a, b part, err error) {
 	raw, err := p.read()
 	if err != nil {
@@ -121,7 +122,7 @@ func (p *part) halve() (a, b part, err error) {
 	return a, b, err
 }
 
-// each calls f with every line of the request, as far as it can be read.
+// each calls f with every line of the request that can be decoded.
 func (r *request) each(f func(labels string, t int64, line string, meta []batch.Label)) {
 	for i := range r.parts {
 		raw, err := r.parts[i].read()
@@ -137,15 +138,16 @@ func (r *request) each(f func(labels string, t int64, line string, meta []batch.
 	}
 }
 
-// joiner makes requests of a shard's blocks.
+// joiner joins the blocks of a shard into requests.
 type joiner struct {
 	*outbox.Reader
 	e *endpoint
 
-	carry *flight // read, and part of no request yet
+	carry *flight // was read, but is not part of a request yet
 }
 
-// next returns the next request; nil: ctx ended and nothing is left.
+// next returns the next request. It returns nil if ctx ended and no block is
+// left.
 func (j *joiner) next(ctx context.Context) *request {
 	j.Begin()
 	for {
@@ -168,10 +170,10 @@ func (j *joiner) next(ctx context.Context) *request {
 	}
 }
 
-// maxParts is how many blocks a request is made of, however small they are.
+// maxParts is the maximum number of blocks in a request, however small they are.
 const maxParts = 512
 
-// fill adds the blocks behind the first until there are enough, or they have
+// fill adds blocks after the first until there are enough, or until they have
 // waited long enough.
 func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *flight) {
 	most := int(s.args.BatchSize)
@@ -189,13 +191,13 @@ func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *fligh
 			last = b
 		} else if j.carry != nil {
 			return
-		} // otherwise it was lost, and last is still the block that it was behind
+		} // otherwise the block was lost, and last is still its predecessor
 	}
 }
 
-// add makes a block a part of the request. False: it is carried over, because
-// it is another tenant's or there would be more than most bytes, or it cannot be
-// read and is lost.
+// add adds a block to the request. It returns false if the block is kept for the
+// next request, because it belongs to another tenant or the request would exceed
+// most bytes, or if the block cannot be decoded and is lost.
 func (j *joiner) add(r *request, f *flight, most int) bool {
 	tenant, p, err := openBlock(f.Block)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// unreachable is the longest pause while no connection can be made. Such an
-// attempt costs an endpoint nothing, and an outage that ends is to be noticed
-// soon: what pauses of minutes spare is an endpoint that answers.
+// unreachable is the maximum pause while no connection can be made. Such an
+// attempt costs the endpoint nothing, and the end of an outage should be noticed
+// soon. Long pauses protect an endpoint that responds.
 const unreachable = 30 * time.Second
 
-// sender delivers the requests of a shard, one at a time.
+// sender sends the requests of a shard, one at a time.
 type sender struct {
 	e      *endpoint
 	shard  int
@@ -27,8 +27,8 @@ type sender struct {
 	body   []byte
 }
 
-// send delivers a shard's blocks until ctx ends and then as long as there are any
-// and they are taken, but not after posting has ended.
+// send sends the blocks of a shard. After ctx ends, it continues as long as there
+// are blocks and the endpoint accepts them, at most until posting ends.
 func (e *endpoint) send(ctx, posting context.Context, shard int) {
 	j := joiner{e: e, Reader: outbox.NewReader(e.Journal, e.Clock, shard)}
 	s := sender{e: e, shard: shard}
@@ -44,8 +44,8 @@ func (e *endpoint) send(ctx, posting context.Context, shard int) {
 	}
 }
 
-// deliver returns when r is done; false: ctx or posting ended, and r is still in the
-// journal.
+// deliver returns true when r is done. It returns false if ctx or posting ended
+// and r is still in the journal.
 func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 	e := sd.e
 	for attempt := 0; ; attempt++ {
@@ -62,7 +62,7 @@ func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 		}
 		s := e.settings.Load()
 		sd.body = r.appendBody(sd.body[:0])
-		back := e.Comeback() // before the request, which may hang while it comes back
+		back := e.Comeback() // read before the request: the endpoint may recover while the request is in flight
 		a := sd.post(posting, s, r)
 		switch {
 		case a.kind == tooLarge:
@@ -76,7 +76,7 @@ func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 			sd.done(s, r, a)
 			return true
 		case posting.Err() != nil:
-			return false // weir stops; the endpoint is not to blame
+			return false // weir stops, and the endpoint did not fail
 		case a.stoodStill:
 			continue
 		}
@@ -86,7 +86,7 @@ func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 		}
 		e.retries(s, sd.shard, r.tenant, a.err)
 		if a.status == http.StatusTooManyRequests {
-			back = nil // what others may send says nothing about this tenant
+			back = nil // the success of other tenants means nothing for this one
 		}
 		sd.pauses.Pause(ctx, e.Clock, backoff.Reasons{
 			Min: s.args.MinBackoff, Max: s.longest(a), RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced,
@@ -94,8 +94,8 @@ func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 	}
 }
 
-// longest returns the longest pause after an answer. Where retries are counted,
-// they are to last as long as was written.
+// longest returns the maximum pause after an answer. If the number of retries is
+// limited, the configured pause applies.
 func (s *settings) longest(a answer) time.Duration {
 	if a.unreached && s.args.MaxBackoffRetries == 0 {
 		return min(s.args.MaxBackoff, max(s.args.MinBackoff, unreachable))
@@ -103,14 +103,15 @@ func (s *settings) longest(a answer) time.Duration {
 	return s.args.MaxBackoff
 }
 
-// unreached reports whether a request ended before there was a connection, to
-// the endpoint or to the proxy.
+// unreached reports whether a request ended before a connection to the endpoint
+// or to the proxy was established.
 func unreached(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// largest says of what line a request is that is too large.
+// largest returns err, or, if it is nil, an error with the size and the stream of
+// the only line in a request that is too large.
 func largest(r *request, err error) error {
 	if err != nil {
 		return err
@@ -121,13 +122,13 @@ func largest(r *request, err error) error {
 	return err
 }
 
-// discard ends a request of which nothing is sent.
+// discard drops a request without sending it.
 func (sd *sender) discard(s *settings, r *request, reason string, err error) {
 	_, lines := r.size()
 	sd.done(s, r, answer{kind: final, err: err, lost: map[string]int{reason: lines}})
 }
 
-// done ends a request that was answered for good.
+// done completes a request that is not sent again.
 func (sd *sender) done(s *settings, r *request, a answer) {
 	e := sd.e
 	lost := 0
@@ -151,9 +152,9 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 	}
 }
 
-// post posts the sender's body, which is r's.
+// post posts the body of the sender, which is that of r.
 func (sd *sender) post(ctx context.Context, s *settings, r *request) answer {
-	header := s.Header.Clone() // round-trippers write to it, and shards post at once
+	header := s.Header.Clone() // round-trippers modify it, and shards send concurrently
 	if r.tenant != "" {
 		header.Set(push.TenantHeader, r.tenant)
 	} else if t := s.tenant(); t != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// settings are what an endpoint works by. They are immutable and replaced as a
-// whole, while blocks gathered under the old ones may still be sent.
+// settings are the settings of an endpoint. They are immutable and replaced as a
+// whole. Blocks gathered under the old settings may still be sent afterwards.
 type settings struct {
 	outbox.RemoteSettings
 	args     *Endpoint
@@ -23,11 +23,11 @@ type settings struct {
 
 	streams    *streams
 	maxStreams int
-	gather     int // bytes of lines that are written at once
-	blockSize  int // bytes, at which a block is closed
+	gather     int // size in bytes of lines that are written immediately
+	blockSize  int // size in bytes at which a block is closed
 }
 
-// newSettings returns old itself when nothing changed. old may be nil.
+// newSettings returns old itself if nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
 		RemoteSettings: outbox.RemoteSettings{
@@ -41,17 +41,17 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		return old, nil
 	}
 	if sameLabels {
-		s.streams = old.streams // with what they remember
+		s.streams = old.streams // keeps its cache
 	} else {
 		s.streams = newStreams(a.ExternalLabels, o.Clock.Now)
 	}
 	if old != nil && e.sameClient(old.args) {
-		s.Client = old.Client // with its connections
+		s.Client = old.Client // keeps its connections
 	} else if err := s.newClient(o); err != nil {
 		return nil, fmt.Errorf("cannot send to %s: %w", e.ref().Label(), err)
 	}
 	s.Header = http.Header{"User-Agent": {o.UserAgent}}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // a header may be set in two spellings: choose the same one each time
 		s.Header.Set(name, e.Headers[name])
 	}
 	s.Header.Set("Content-Type", push.ContentType)
@@ -59,8 +59,7 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 	return s, nil
 }
 
-// tenant returns the tenant of lines that have none of their own, "" if there
-// is none.
+// tenant returns the tenant for lines without their own tenant, or "".
 func (s *settings) tenant() string {
 	if t := s.external[push.TenantLabel]; t != "" {
 		return t
@@ -68,12 +67,12 @@ func (s *settings) tenant() string {
 	return s.args.TenantID
 }
 
-// sameClient reports whether the client of o is also one for e.
+// sameClient reports whether the client of o can be used for e.
 func (e *Endpoint) sameClient(o *Endpoint) bool {
 	return e.URL == o.URL && reflect.DeepEqual(e.Client, o.Client)
 }
 
-// newClient makes the client. What it is made of, sameClient compares.
+// newClient creates the client. sameClient compares all settings that it uses.
 func (s *settings) newClient(o *component.Options) error {
 	e := s.args
 	client, err := httpclient.NewClient(&e.Client)

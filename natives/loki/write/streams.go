@@ -9,21 +9,22 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// streams remembers what is sent for each stream, and which streams came lately.
+// streams caches the labels that are sent for each stream, and records which
+// streams are active.
 type streams struct {
 	external map[string]string
 	now      func() time.Time
 	memo     batch.Memo[*sent]
 
 	mu sync.Mutex
-	at map[uint64]time.Time // by what is sent, if there is a limit
+	at map[uint64]time.Time // by the hash of what is sent; only used if there is a limit
 }
 
 // sent is what is sent for a stream.
 type sent struct {
 	labels string
-	tenant string // of its own, "" for the endpoint's
-	hash   uint64 // of both
+	tenant string // the stream's own tenant, or "" for that of the endpoint
+	hash   uint64 // of labels and tenant
 }
 
 func newStreams(external map[string]string, now func() time.Time) *streams {
@@ -53,13 +54,14 @@ func (m *streams) sent(s *batch.Stream) *sent {
 	return m.memo.Put(s, v)
 }
 
-// seed is the process's own: streams with one hash would count as one.
+// seed is random, because streams with the same hash count as one.
 var seed = maphash.MakeSeed()
 
-// activeFor is how long a stream counts after its last line.
+// activeFor is how long a stream counts as active after its last line.
 const activeFor = 10 * time.Minute
 
-// admit reports whether a stream may be sent that most allows, 0 for any number.
+// admit reports whether a stream may be sent if at most most streams may be
+// active; 0 is no limit.
 func (m *streams) admit(v *sent, most int) bool {
 	if most == 0 {
 		return true
@@ -74,7 +76,7 @@ func (m *streams) admit(v *sent, most int) bool {
 	return true
 }
 
-// removeIdle forgets streams that ended or did not come for a while.
+// removeIdle removes streams that ended or have been inactive for activeFor.
 func (m *streams) removeIdle() {
 	m.memo.Sweep(nil)
 	old := m.now().Add(-activeFor)

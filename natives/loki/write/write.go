@@ -1,15 +1,16 @@
 // Package write is loki.write: it sends log lines to Loki, through a journal on
 // disk for each endpoint.
 //
-// In data order: ConsumeLogs fans a batch out to the endpoints' gates, so that a
-// retry goes only to those that refused it; an endpoint puts it into the open
-// block of its shard and tenant (gather.go, streams.go, block.go) in the bytes
-// that will be sent, compressed, and answers once the block is in the journal
-// (engine/journal). One sender a shard joins the blocks that wait into a request
-// without looking into them (request.go) and posts it until it is accepted, or
-// until Loki says that it will not take all of it (send.go, answer.go).
+// A batch takes the following path. ConsumeLogs sends it to the gates of all
+// endpoints, so that a retry reaches only the endpoints that refused it. An
+// endpoint adds it to the open block of its shard and tenant (gather.go,
+// streams.go, block.go), already encoded as it will be sent, and returns when the
+// compressed block is in the journal (engine/journal). One sender per shard joins
+// the waiting blocks into a request without decoding them (request.go) and sends
+// it until it is accepted, or until Loki refuses some of its lines (send.go,
+// answer.go).
 //
-// It does not judge the time of a line, its length or its labels: Loki does.
+// It does not check the times, lengths or labels of lines: Loki does.
 package write
 
 import (
@@ -44,7 +45,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.write.
+// Component is a loki.write node's component.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]
@@ -57,8 +58,8 @@ var (
 	_ flow.LogsConsumer  = (*Component)(nil)
 )
 
-// New returns a component that works once it runs. It continues the outboxes of
-// previous, which may be nil.
+// New returns a component that works after Run is called. It continues the
+// outboxes of previous, which may be nil.
 func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
 	var before *outbox.Endpoints[*endpoint]
@@ -75,7 +76,7 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 	return c, nil
 }
 
-// Update takes new arguments. Endpoints that did not change are not touched.
+// Update applies new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
@@ -91,15 +92,15 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 	return e
 }
 
-// ConsumeLogs returns when the lines are in the journal of every
-// endpoint. The error is a *flow.Partial of the endpoints that refused, unless
-// all did.
+// ConsumeLogs returns when the lines are in the journal of every endpoint. The
+// error is a *flow.Partial of the endpoints that refused the batch, unless all of
+// them did.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	out := c.endpoints.Output()
 	return out.Whole(out.SendLogs(ctx, b))
 }
 
-// Backlog returns what waits to be sent.
+// Backlog returns the number of lines that wait to be sent.
 func (c *Component) Backlog() component.Backlog {
 	b := c.endpoints.Backlog()
 	for _, e := range c.endpoints.Current() {

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// newExpression returns what reports whether a regular expression may match a
-// part of a line, and the expression when that does not decide. One that stands
-// for a few plain texts is looked for as such; of another, a text that every match
-// has in it is looked for first.
+// newExpression returns a function that reports whether a regular expression may
+// match a part of a line, and the expression if the function is not sufficient.
+// An expression that is equivalent to a few plain texts is searched as text. For
+// another expression, a text that occurs in every match is searched first.
 func newExpression(src string) (in func(line string) bool, re *regex.Regexp, err error) {
 	if re, err = regex.Compile(src, 0); err != nil {
 		return nil, nil, fmt.Errorf("cannot compile regular expression: %w", err)
@@ -25,13 +25,13 @@ func newExpression(src string) (in func(line string) bool, re *regex.Regexp, err
 	if texts, ok := expand(tree); ok {
 		return anyOf(texts), nil, nil
 	}
-	must := required(tree) // mostly "", which every line has
+	must := required(tree) // often "", which every line contains
 	return func(line string) bool { return strings.Contains(line, must) }, re, nil
 }
 
-// anyOf returns what reports whether one of the texts is in a line.
+// anyOf returns a function that reports whether a line contains one of the texts.
 func anyOf(texts []string) func(line string) bool {
-	// A text that has another one in it adds nothing.
+	// A text that contains another one is redundant.
 	slices.SortFunc(texts, func(a, b string) int { return len(a) - len(b) })
 	var few []string
 	for _, t := range texts {
@@ -53,17 +53,18 @@ func anyOf(texts []string) func(line string) bool {
 }
 
 const (
-	maxTexts   = 8  // that take the place of an expression
-	maxOfClass = 16 // characters of a class that are tried one by one
+	maxTexts   = 8  // number of texts that can replace an expression
+	maxOfClass = 16 // maximum number of characters of a class that are tried one by one
 )
 
-// expand returns the texts that an expression stands for, if they are few.
+// expand returns the texts to which an expression is equivalent, if there are
+// only a few.
 func expand(re *syntax.Regexp) (texts []string, ok bool) {
 	switch re.Op {
 	case syntax.OpEmptyMatch:
 		return []string{""}, true
 	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) { // which is any byte that is no text
+		if re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) { // this character matches any invalid byte
 			return nil, false
 		}
 		return []string{string(re.Rune)}, true
@@ -102,7 +103,8 @@ func expand(re *syntax.Regexp) (texts []string, ok bool) {
 	return nil, false
 }
 
-// expandClass returns the characters of a class of ranges, if they are few.
+// expandClass returns the characters of a character class, if there are only a
+// few.
 func expandClass(ranges []rune) (texts []string, ok bool) {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		if ranges[i+1]-ranges[i] >= maxOfClass {
@@ -117,7 +119,7 @@ func expandClass(ranges []rune) (texts []string, ok bool) {
 	return texts, len(texts) > 0
 }
 
-// required returns the longest text that is in every match, "" when none is
+// required returns the longest text that occurs in every match, or "" if none is
 // known.
 func required(re *syntax.Regexp) (longest string) {
 	switch re.Op {

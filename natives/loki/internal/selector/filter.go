@@ -8,23 +8,24 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// filter is one line filter: a line passes if one of the operands is in it, or,
-// for a negative one, if none is.
+// filter is one line filter. A line passes if it contains one of the operands,
+// or, for a negative filter, none of them.
 type filter struct {
 	op       string
 	operands []operand
 }
 
-// operand is what a line is held against.
+// operand is a value with which a line is compared.
 type operand struct {
 	text string
 	ip   bool
 	in   func(line string) bool
-	// re decides when in says that the line may have it; nil: in does alone.
+	// If re is not nil, it decides when in returns true; otherwise, in alone
+	// decides.
 	re *regex.Regexp
 }
 
-// isFilter reports whether a sign begins a line filter.
+// isFilter reports whether an operator begins a line filter.
 func isFilter(op string) bool {
 	return slices.Contains([]string{"|=", "!=", "|~", "!~", "|>", "!>"}, op)
 }

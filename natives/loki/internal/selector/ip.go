@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// newAddresses returns what reports whether a line has an IP address in it that
-// is the one of spec, in its network (10.0.0.0/8) or between its two
+// newAddresses returns a function that reports whether a line contains an IP
+// address that matches spec: an address, a network (10.0.0.0/8) or a range
 // (10.0.0.1-10.0.0.9).
 func newAddresses(spec string) (func(line string) bool, error) {
 	has, err := addresses(spec)
@@ -38,8 +38,8 @@ const (
 	ofIPv6 = "0123456789abcdefABCDEF:."
 )
 
-// findAddress reports whether one of the addresses in a line is meant. What
-// looks like the beginning of one is read as far as it can be one.
+// findAddress reports whether meant is true for one of the addresses in a line. A
+// possible beginning of an address is read as far as it can be part of one.
 func findAddress(line string, meant func(netip.Addr) bool) bool {
 	for i := 0; i < len(line); i++ {
 		var of string
@@ -63,8 +63,7 @@ func findAddress(line string, meant func(netip.Addr) bool) bool {
 	return false
 }
 
-// beginsIPv4 reports whether s begins with a digit and has a dot right after the
-// first group.
+// beginsIPv4 reports whether s begins with digits that are followed by a dot.
 func beginsIPv4(s string) bool {
 	return len(s) >= 4 && isDigit(s[0]) && (s[1] == '.' || s[2] == '.' || s[3] == '.')
 }

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource is how long a selector may be, as in Loki.
+// maxSource is the maximum length of a selector, as in Loki.
 const maxSource = 128 << 10
 
-// Parse returns the selector that src is. The error is an *Error.
+// Parse parses a selector. The error is an *Error.
 func Parse(src string) (*Selector, error) {
 	p := &parser{scanner: scanner{src: strings.TrimPrefix(src, "\ufeff")}, sel: new(Selector)}
 	switch {
@@ -31,10 +31,10 @@ type parser struct {
 	scanner
 	sel *Selector
 	tok token
-	err *Error // the first
+	err *Error // the first error
 }
 
-// advance goes to the next token; after an error there is only the end.
+// advance moves to the next token. After an error, all tokens are the end.
 func (p *parser) advance() {
 	t, msg := p.next()
 	if msg != "" {
@@ -53,10 +53,10 @@ func (p *parser) fail(at int, format string, args ...any) {
 	p.tok = token{at: at}
 }
 
-// isSign reports whether the token is a sign.
+// isSign reports whether the token is the given operator or bracket.
 func (p *parser) isSign(s string) bool { return p.tok.kind == sign && p.tok.s == s }
 
-// want skips a sign.
+// want skips an operator or bracket.
 func (p *parser) want(s, what string) {
 	if !p.isSign(s) {
 		p.unexpected(fmt.Sprintf("%s %s", s, what))
@@ -65,7 +65,8 @@ func (p *parser) want(s, what string) {
 	p.advance()
 }
 
-// unexpected fails for want of something, or says what the user was after.
+// unexpected records an error: either that want is missing, or what the user
+// probably meant.
 func (p *parser) unexpected(want string) {
 	if p.err != nil {
 		return
@@ -77,7 +78,7 @@ func (p *parser) unexpected(want string) {
 	p.fail(p.tok.at, "want %s, have %s", want, have)
 }
 
-// parseSelector is the selector, or the same in parentheses.
+// parseSelector parses a selector, with or without parentheses.
 func (p *parser) parseSelector() {
 	depth := 0
 	for ; p.isSign("("); depth++ {
@@ -101,7 +102,7 @@ func (p *parser) parseSelector() {
 	}
 }
 
-// notStage refuses what LogQL has after line filters.
+// notStage refuses the stages that LogQL allows after line filters.
 func (p *parser) notStage() {
 	switch {
 	case p.isSign("|"):
@@ -113,7 +114,7 @@ func (p *parser) notStage() {
 	}
 }
 
-// stage is the name of a stage for a message.
+// stage returns the name of a stage for a message.
 func (p *parser) stage() string {
 	if p.tok.kind == name {
 		return p.tok.s
@@ -121,7 +122,7 @@ func (p *parser) stage() string {
 	return "json"
 }
 
-// matchers are label matchers up to the closing brace.
+// matchers parses label matchers up to the closing brace.
 func (p *parser) matchers() {
 	if p.isSign("}") {
 		p.advance()
@@ -164,7 +165,7 @@ func (p *parser) matcher() {
 	p.sel.matchers = append(p.sel.matchers, m)
 }
 
-// quoted skips a string and returns what it says.
+// quoted skips a string and returns its value.
 func (p *parser) quoted(want string) (s string, ok bool) {
 	if p.tok.kind != text {
 		p.unexpected(want)
@@ -183,7 +184,7 @@ func (p *parser) quoted(want string) (s string, ok bool) {
 	return s, true
 }
 
-// filter is one line filter with its operands.
+// filter parses one line filter with its operands.
 func (p *parser) filter() {
 	f := filter{op: p.tok.s}
 	p.advance()
@@ -209,7 +210,7 @@ func (p *parser) filter() {
 	p.sel.filters = append(p.sel.filters, f)
 }
 
-// operand is a string, or ip("…").
+// operand parses a string, or ip("…").
 func (p *parser) operand() (o operand, ok bool) {
 	if p.tok.kind == name && strings.ToLower(p.tok.s) == "ip" && strings.HasPrefix(strings.TrimLeft(p.src[p.pos:], " \t\r\n"), "(") {
 		p.advance()

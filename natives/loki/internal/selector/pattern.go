@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// blank is what stands for any text in a pattern. One with a name would take
-// the text out, which a filter cannot.
+// blank matches the wildcard of a pattern. A named wildcard would extract the
+// text, which a filter cannot do.
 var blank = regexp.MustCompile(`<[A-Za-z_][A-Za-z0-9_]*>`)
 
-// newPattern returns what reports whether a line is as a pattern says: texts in
-// their order, each at its first place after the one before, with something
-// where there is a <_> and nothing where there is none. Before a text that the
-// pattern begins with there may be anything, as in Loki. The empty pattern is
-// the empty line.
+// newPattern returns a function that reports whether a line matches a pattern.
+// The texts of the pattern must occur in order, each at the first position after
+// the previous text, with at least one character for each <_> and nothing between
+// texts without one. As in Loki, any text may precede a text at the beginning of
+// the pattern. The empty pattern matches the empty line.
 func newPattern(src string) (func(line string) bool, error) {
 	if !utf8.ValidString(src) {
 		return nil, errors.New("a pattern is UTF-8 text")
 	}
 	at := blank.FindAllStringIndex(src, -1)
-	var texts []string // between the blanks; the first and the last may be empty
+	var texts []string // the texts between wildcards; the first and the last may be empty
 	from := 0
 	for i, b := range at {
 		if src[b[0]:b[1]] != "<_>" {
@@ -42,7 +42,7 @@ func newPattern(src string) (func(line string) bool, error) {
 	return func(line string) bool {
 		rest := line
 		for i, t := range texts {
-			if t == "" { // the pattern begins or ends with a blank
+			if t == "" { // the pattern begins or ends with a wildcard
 				continue
 			}
 			n := strings.Index(rest, t)

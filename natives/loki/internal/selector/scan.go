@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -14,7 +14,7 @@ const (
 	name        // a word
 	text        // a string, with its quotes
 	sign        // an operator or a bracket
-	broken      // what no selector has
+	broken      // invalid in any selector
 )
 
 // token is a part of the source.
@@ -24,17 +24,18 @@ type token struct {
 	at   int // in bytes
 }
 
-// scanner cuts the source into tokens, by the rules of Go, with # for comments
-// as well.
+// scanner splits the source into tokens by the rules of Go. # also begins a
+// comment.
 type scanner struct {
 	src string
 	pos int
 }
 
-// signs are the operators that consist of several bytes.
+// signs are the operators of several bytes.
 var signs = []string{"!=", "!~", "!>", "=~", "|=", "|~", "|>"}
 
-// next returns the next token, which is broken with a message when it is none.
+// next returns the next token. If it is invalid, its kind is broken and msg is
+// the error.
 func (s *scanner) next() (t token, msg string) {
 	if msg := s.skip(); msg != "" {
 		return token{broken, "", s.pos}, msg
@@ -70,7 +71,7 @@ func (s *scanner) next() (t token, msg string) {
 	return t, ""
 }
 
-// skip skips blanks and comments: # and // to the end of the line, /* to */.
+// skip skips white space and comments: # and // to the end of the line, /* to */.
 func (s *scanner) skip() (msg string) {
 	for s.pos < len(s.src) {
 		rest := s.src[s.pos:]
@@ -96,8 +97,8 @@ func (s *scanner) skip() (msg string) {
 	return ""
 }
 
-// closing returns how long the string is that s begins with, -1 when it does
-// not end. One in double quotes is in one line.
+// closing returns the length of the string at the beginning of s, or -1 if it
+// does not end. A string in double quotes must be in one line.
 func closing(s string) int {
 	if s[0] == '`' {
 		if n := strings.IndexByte(s[1:], '`'); n >= 0 {

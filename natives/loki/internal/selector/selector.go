@@ -1,14 +1,16 @@
-// Package selector is LogQL's stream selectors and line filters, such as
+// Package selector implements LogQL's stream selectors and line filters, such as
 //
 //	{app="api", env=~"prod|stage"} |= "error" != "timeout" or "refused"
 //
-// parsed and applied by our own code: which streams match is found once for
-// each, and a line is compared with plain text wherever a regular expression is
-// no more than that. What follows line filters in LogQL (parsers, label filters,
-// formats) is refused; that is what stage.logql is for. It is not a component.
+// The parser and the filters are our own code: a stream is matched only once, and
+// a line is searched for plain text wherever a regular expression is equivalent
+// to that. Everything that LogQL allows after line filters (parsers, label
+// filters, formats) is refused; stage.logql supports it. The package is not a
+// component.
 //
-// The verdicts are Loki's, which tests hold it against, but where Loki departs
-// from its own manual: there a regular expression matches what RE2 says.
+// Tests compare the results with Loki's. They are equal, except where Loki
+// differs from its own manual: there, a regular expression matches as defined by
+// RE2.
 package selector
 
 import (
@@ -21,11 +23,11 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// Source is the text of a selector that parses: selectors that are equal are
-// equal by ==. The zero value is none.
+// Source is the text of a valid selector. Equal selectors are equal by ==. The
+// zero value means that there is no selector.
 type Source string
 
-// UnmarshalText accepts what Parse does.
+// UnmarshalText accepts the texts that Parse accepts.
 func (s *Source) UnmarshalText(text []byte) error {
 	if _, err := Parse(string(text)); err != nil {
 		return err
@@ -46,8 +48,7 @@ func (s Source) Compile() *Selector {
 	return sel
 }
 
-// Selector says which lines of which streams are meant. It is safe for
-// concurrent use.
+// Selector selects lines of streams. It is safe for concurrent use.
 type Selector struct {
 	matchers []matcher
 	filters  []filter
@@ -57,7 +58,7 @@ type Selector struct {
 // matcher is one label matcher.
 type matcher struct {
 	name, op, value string
-	re              *regexp.Regexp // of =~ and !~
+	re              *regexp.Regexp // for =~ and !~
 }
 
 func newMatcher(name, op, value string) (m matcher, err error) {
@@ -68,8 +69,8 @@ func newMatcher(name, op, value string) (m matcher, err error) {
 	return m, err
 }
 
-// matches reports whether the value of the label, "" when there is none, is
-// meant.
+// matches reports whether the value of the label matches; it is "" if the label
+// does not exist.
 func (m *matcher) matches(value string) bool {
 	switch m.op {
 	case "=":
@@ -82,14 +83,14 @@ func (m *matcher) matches(value string) bool {
 	return !m.re.MatchString(value)
 }
 
-// Stream reports whether the labels of a stream are meant. It is remembered.
+// Stream reports whether the labels of a stream match. The result is cached.
 func (s *Selector) Stream(of *batch.Stream) bool {
 	if v, ok := s.memo.Get(of); ok {
 		return v
 	}
 	v := s.matches(of)
 	if of.Released() {
-		return v // its ID may be another's by now
+		return v // its ID may belong to another stream by now
 	}
 	return s.memo.Put(of, v)
 }
@@ -103,8 +104,8 @@ func (s *Selector) matches(of *batch.Stream) bool {
 	return true
 }
 
-// Line reports whether a line passes the filters; without any, all do. The error is
-// that of g.
+// Line reports whether a line passes the filters. Without filters, every line
+// does. The error is that of g.
 func (s *Selector) Line(line string, g regex.Guard) (bool, error) {
 	for i := range s.filters {
 		if ok, err := s.filters[i].passes(line, g); !ok || err != nil {
@@ -114,11 +115,11 @@ func (s *Selector) Line(line string, g regex.Guard) (bool, error) {
 	return true, nil
 }
 
-// Filters reports whether there are line filters: without any, the stream
+// Filters reports whether there are line filters. Without any, the stream
 // decides.
 func (s *Selector) Filters() bool { return len(s.filters) > 0 }
 
-// Sweep forgets released streams.
+// Sweep removes released streams from the cache.
 func (s *Selector) Sweep() { s.memo.Sweep(nil) }
 
 // String returns the selector in one line, without comments.

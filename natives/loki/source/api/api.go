@@ -1,18 +1,18 @@
-// Package api is loki.source.api: it receives lines that clients push with Loki's push
-// API, and forwards them.
+// Package api is loki.source.api: it receives lines that clients push with Loki's
+// push API, and forwards them.
 //
-// In data order: the handler reads a body within its limits (handler.go),
-// decompresses it into an arena of which the lines are parts (decode.go,
-// json.go, natives/loki/push), finds the streams by the text of their labels
-// (streams.go), spreads the lines over shards by stream and waits until the
-// receivers have accepted all of them (natives/intake); only then the client gets
-// its 204.
+// Data takes the following path. The handler reads a body within its limits
+// (handler.go) and decompresses it into an arena that the lines alias (decode.go,
+// json.go, natives/loki/push). It looks up the streams by the text of their
+// labels (streams.go), distributes the lines over shards by stream, and waits
+// until the receivers have accepted all of them (engine/intake). Only then does
+// the client get its 204.
 //
-// The rules to know. An answer 2xx means accepted by every receiver, which for
-// loki.write is on disk, and kept in memory by nobody. 503 means not yet: the
-// client is to send the same body again, which is then sent on once. 400 names
-// the streams that are wrong; the others of the request are accepted, as Loki
-// does. The order of a stream is that in which its lines came.
+// A 2xx response means that every receiver has accepted the lines, which for
+// loki.write means on disk, and that no receiver only keeps them in memory. 503
+// means that the client should send the same body again, which is then forwarded
+// only once. 400 names the invalid streams; as in Loki, the other streams of the
+// request are accepted. The lines of a stream stay in the order of their arrival.
 package api
 
 import (
@@ -50,11 +50,11 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.source.api.
+// Component is a loki.source.api node's component.
 type Component struct {
 	o      component.Options
 	server *server.Server
-	desk   *intake.Desk[error, *batch.Logs] // what is wrong with a body in part
+	desk   *intake.Desk[error, *batch.Logs] // its error describes the invalid part of a body
 	bodies sync.Pool                        // of *[]byte
 
 	args atomic.Pointer[Arguments]
@@ -96,7 +96,8 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	return c, nil
 }
 
-// Update takes new arguments; requests in flight end under the old ones.
+// Update applies new arguments. Requests in flight are completed with the old
+// ones.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	if err := c.server.Update(&a.Server); err != nil {
@@ -106,7 +107,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// applyArguments makes arguments effective that the server has taken.
+// applyArguments applies arguments that the server has accepted.
 func (c *Component) applyArguments(a *Arguments) {
 	before := c.args.Swap(a)
 	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
@@ -123,7 +124,7 @@ func (c *Component) applyArguments(a *Arguments) {
 	}
 }
 
-// Sourced returns the TLS files.
+// Sourced returns the paths of the TLS files.
 func (c *Component) Sourced() []string { return c.server.Files() }
 
 // Run serves until ctx ends and the requests in flight are answered.
@@ -143,9 +144,9 @@ func (c *Component) Run(ctx context.Context) error {
 	return err
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
-	Address       string `json:"address"` // "" when it does not listen
+	Address       string `json:"address"` // "" if it does not listen
 	Connections   int    `json:"connections"`
 	Requests      int64  `json:"requests_in_flight"`
 	InflightBytes int64  `json:"bytes_in_flight"`

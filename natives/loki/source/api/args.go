@@ -94,7 +94,7 @@ func (a *Arguments) SetToDefault() {
 	a.Limits.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -111,7 +111,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(append(errs, a.Server.Validate())...)
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (l *Limits) Validate() error {
 	var errs []error
 	if l.MaxRequests <= 0 {

@@ -18,38 +18,39 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// decoder makes batches of a body, one for each shard. What is wrong with one
-// stream costs that stream; a body that is no request is refused as a whole.
+// decoder decodes a body into batches, one for each shard. An error in a stream
+// rejects only that stream; a body that is not a valid request is rejected as a
+// whole.
 type decoder struct {
 	set      *settings
 	tenant   string
 	incoming bool
-	now      int64 // Unix ns, for lines that should have a time and have none
+	now      int64 // Unix ns, for lines that need a time and have none
 	reserve  func(int64) bool
-	ended    func() bool // whether nobody waits for the lines any more
+	ended    func() bool // reports whether the request has ended
 
 	byShard [intake.Shards]*batch.Logs
-	to      *batch.Logs   // of the stream's shard, nil when it is not accepted
-	stream  *batch.Stream // that is read
-	reason  string        // why the stream is not accepted, "" if it is
+	to      *batch.Logs   // the batch of the stream's shard, nil if the stream is not accepted
+	stream  *batch.Stream // the current stream
+	reason  string        // why the stream is not accepted, or ""
 	key     []byte
 
-	seen          int            // lines
-	rows, counted int            // of them accepted, and for how many memory was reserved
-	dropped       map[string]int // lines, by reason
+	seen          int            // number of lines
+	rows, counted int            // number of accepted lines, and of lines for which memory was reserved
+	dropped       map[string]int // number of dropped lines, by reason
 	problems      intake.Problems
 	streams       int
-	err           error // errBusy or errEnded, once decoding cannot go on
+	err           error // errBusy or errEnded, if decoding cannot continue
 }
 
 var (
 	errBusy  = errors.New("too much is in flight")
 	errEnded = errors.New("the request has ended")
-	// errLineLimit says that a request has too many lines.
+	// errLineLimit means that a request has too many lines.
 	errLineLimit = errors.New("the request has more lines than line_limit")
 )
 
-// protobuf reads a push request.
+// protobuf decodes a push request in protobuf.
 func (d *decoder) protobuf(body []byte) error {
 	r := push.NewReader(body)
 	r.MetaLimit = d.set.limits.MetadataLimit
@@ -73,7 +74,7 @@ func (d *decoder) protobuf(body []byte) error {
 	return r.Err()
 }
 
-// json reads a push request.
+// json decodes a push request in JSON.
 func (d *decoder) json(body []byte) error {
 	return pushJSON(text(body), &d.set.limits,
 		func(ls []batch.Label) error { d.begin(d.set.ofLabels(d.tenant, ls)); return d.err },
@@ -83,7 +84,7 @@ func (d *decoder) json(body []byte) error {
 		})
 }
 
-// raw reads lines.
+// raw decodes a body with one entry per line.
 func (d *decoder) raw(body []byte) error {
 	d.incoming = false
 	d.begin(d.set.plain(d.tenant))
@@ -98,7 +99,8 @@ func (d *decoder) raw(body []byte) error {
 	return nil
 }
 
-// begin begins a stream: nil is dropped, and one with an error is refused.
+// begin begins a stream. If s is nil, its lines are dropped; if err is not nil,
+// they are refused.
 func (d *decoder) begin(s *batch.Stream, err error) {
 	if d.streams++; d.streams%lookEvery == 0 && d.ended() {
 		d.err = errEnded
@@ -123,20 +125,20 @@ func (d *decoder) begin(s *batch.Stream, err error) {
 	d.to = d.byShard[shard]
 }
 
-// What a row takes until it is accepted, roughly, and for how many rows memory
-// is asked at once.
+// The approximate memory for a row until it is accepted, and the number of rows
+// for which memory is reserved at a time.
 const (
 	rowBytes   = 64
 	labelBytes = 32
 	rowChunk   = 1024
 )
 
-// lookEvery is after how many streams a decoder asks whether the request has ended.
-// It also asks after rowChunk lines.
+// lookEvery is the number of streams after which a decoder checks whether the
+// request has ended. It also checks after rowChunk lines.
 const lookEvery = 64
 
-// add adds an entry to the stream. Without incoming times its time is its number,
-// see Component.date.
+// add adds an entry to the stream. Without use_incoming_timestamp, its time is
+// its number, see Component.date.
 func (d *decoder) add(t int64, line string, meta []batch.Label) {
 	if d.seen++; d.seen%rowChunk == 0 && d.ended() {
 		d.err = errEnded
@@ -190,7 +192,8 @@ func (d *decoder) drop(reason string) {
 	d.dropped[reason]++
 }
 
-// tooMuch reports whether the metadata of a line is over a limit, and says so.
+// tooMuch reports whether the metadata of a line exceeds a limit, and records
+// this.
 func (d *decoder) tooMuch(meta []batch.Label) bool {
 	l := &d.set.limits
 	if n := l.MetadataLimit; n > 0 && len(meta) > n {
@@ -208,12 +211,13 @@ func (d *decoder) tooMuch(meta []batch.Label) bool {
 	return false
 }
 
-// text returns b as a string without copying it. b is an arena: nobody writes to
-// it any more.
+// text returns b as a string without copying it. b is an arena that is not
+// written to any more.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// unpack returns the body as its encodings say: that of the header and, of a
-// push request in protobuf, snappy. own says that it is other memory than body.
+// unpack decodes the body according to its encodings: that of the header and, for
+// a push request in protobuf, snappy. own is true if the result does not alias
+// body.
 func (c *Component) unpack(body []byte, from *http.Request, encoding string, snappied bool, a *Arguments, res *intake.Reservation) (out []byte, own bool, e *intake.Refusal) {
 	limit := int64(a.MaxSize)
 	var r io.Reader
@@ -222,9 +226,9 @@ func (c *Component) unpack(body []byte, from *http.Request, encoding string, sna
 	case "gzip":
 		r, err = gzip.NewReader(bytes.NewReader(body))
 	case "deflate":
-		if len(body) > 1 && body[0] == 0x78 && (int(body[0])<<8|int(body[1]))%31 == 0 { // as RFC 9110 has it
+		if len(body) > 1 && body[0] == 0x78 && (int(body[0])<<8|int(body[1]))%31 == 0 { // as defined in RFC 9110
 			r, err = zlib.NewReader(bytes.NewReader(body))
-		} else { // as Loki has it
+		} else { // as in Loki
 			r = flate.NewReader(bytes.NewReader(body))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// form is how a body is written.
+// form is the format of a body.
 type form uint8
 
 const (
@@ -23,7 +23,8 @@ const (
 	formRaw
 )
 
-// route answers a request that was accepted, and returns the answer to any other.
+// route answers a request that was accepted. For any other request, it returns
+// the response.
 func (c *Component) route(w http.ResponseWriter, r *http.Request) *intake.Refusal {
 	method := http.MethodPost
 	switch r.URL.Path {
@@ -40,7 +41,7 @@ func (c *Component) route(w http.ResponseWriter, r *http.Request) *intake.Refusa
 		return intake.Refuse(http.StatusMethodNotAllowed, intake.Unsupported, "want %s, not %.20q", method, r.Method)
 	}
 	if method == http.MethodGet {
-		_, _ = w.Write([]byte("ready\n")) // who asked may be gone
+		_, _ = w.Write([]byte("ready\n")) // the client may be gone
 		return nil
 	}
 	f, e := formOf(r)
@@ -50,7 +51,7 @@ func (c *Component) route(w http.ResponseWriter, r *http.Request) *intake.Refusa
 	return c.serve(w, r, f)
 }
 
-// formOf returns how the request says its body is written.
+// formOf returns the format of the body according to the request.
 func formOf(r *http.Request) (form, *intake.Refusal) {
 	switch enc := r.Header.Get("Content-Encoding"); enc {
 	case "", "snappy", "gzip", "deflate":
@@ -74,19 +75,19 @@ func formOf(r *http.Request) (form, *intake.Refusal) {
 	return 0, intake.Refuse(http.StatusUnsupportedMediaType, intake.Unsupported, "content type %.100q is not accepted, only application/json and %s", header, push.ContentType)
 }
 
-// busy is the answer when more is in flight than there may be.
+// busy returns the response if too much is in flight.
 func busy(format string, args ...any) *intake.Refusal {
 	return intake.Refuse(http.StatusTooManyRequests, intake.Busy, format, args...).Later(intake.RetryBusy)
 }
 
 func (c *Component) overBudget(a *Arguments, res *intake.Reservation) *intake.Refusal {
-	if res.Needs() > int64(a.Limits.MaxInflightSize) { // it would never be there
+	if res.Needs() > int64(a.Limits.MaxInflightSize) { // the memory would never be available
 		return intake.Refuse(http.StatusRequestEntityTooLarge, intake.TooLarge, "the request takes more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
 	}
 	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.desk.Budget.Used(), a.Limits.MaxInflightSize)
 }
 
-// serve takes a request in and waits until its lines were accepted.
+// serve receives a request and waits until its lines were accepted.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request, f form) *intake.Refusal {
 	a, start := c.args.Load(), c.o.Clock.Now()
 	if n := c.desk.InFlight.Add(1); n > int64(a.Limits.MaxRequests) {
@@ -114,7 +115,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, f form) *intak
 	return nil
 }
 
-// tenantOf returns the tenant that the request names, "" for none.
+// tenantOf returns the tenant of the request, or "".
 func tenantOf(r *http.Request) (string, *intake.Refusal) {
 	t := r.Header.Get(push.TenantHeader)
 	if len(t) > 150 || t == "." || t == ".." {
@@ -128,18 +129,18 @@ func tenantOf(r *http.Request) (string, *intake.Refusal) {
 	return t, nil
 }
 
-// accept reads the body and hands its lines to the shards, unless it is one that
-// is under way.
+// accept reads the body and passes its lines to the shards, unless the same
+// request is already in flight.
 func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string) (*intake.Request[error], *intake.Refusal) {
 	res := c.desk.Budget.Reservation()
 	defer res.Release()
 	encoding := r.Header.Get("Content-Encoding")
 	buf := new([]byte)
-	if f == formProtobuf || encoding != "" { // else lines are parts of it
+	if f == formProtobuf || encoding != "" { // otherwise the lines alias it
 		buf = c.bodies.Get().(*[]byte)
 	}
 	body, e := intake.ReadBody(r, (*buf)[:0], int64(a.MaxSize), "max_send_message_size", res.Reserve, func() *intake.Refusal { return c.overBudget(a, res) })
-	own := true // nothing has parts of the body
+	own := true // nothing aliases the body
 	defer func() {
 		if own && cap(body) <= maxKept {
 			*buf = body
@@ -179,7 +180,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 	return c.desk.Take(key, d.problems.Err(), d.byShard[:], func() { c.desk.Budget.Give(kept) }), nil
 }
 
-// decode reads the lines of an unpacked body into d. They are parts of it.
+// decode decodes the lines of an unpacked body into d. They alias the body.
 func (c *Component) decode(d *decoder, f form, arena []byte, a *Arguments, res *intake.Reservation) *intake.Refusal {
 	var err error
 	switch f {
@@ -207,12 +208,13 @@ func (c *Component) decode(d *decoder, f form, arena []byte, a *Arguments, res *
 	return nil
 }
 
-// maxKept bounds the scratch memory that goes back into the pool.
+// maxKept is the maximum size of scratch memory that is returned to the pool.
 const maxKept = 4 << 20
 
-// keyOf returns what tells the request from others. Lines that have times of
-// their own are the same lines whoever sends them. Others may be equal and yet
-// be two, so only one that its own client sends again is the same: alone.
+// keyOf returns a key that identifies repetitions of the request. Lines with
+// their own times are the same lines, whichever client sends them. Other lines
+// may be equal but different, so only a repetition by the same client is the same
+// request; alone is true in this case.
 func (c *Component) keyOf(r *http.Request, a *Arguments, f form, tenant string, body []byte) (key intake.Key, alone bool) {
 	how := r.Header.Get("Content-Encoding") + string('0'+rune(f))
 	if f != formRaw && a.UseIncomingTimestamp {
@@ -222,8 +224,8 @@ func (c *Component) keyOf(r *http.Request, a *Arguments, f form, tenant string, 
 	return intake.KeyOf(body, how, tenant, client), true
 }
 
-// date gives the lines times that no other line of the component has: lines that
-// are equal in stream, time and text are one to Loki.
+// date gives each line a time that no other line of the component has, because
+// Loki treats lines with the same stream, time and text as one.
 func (c *Component) date(d *decoder) {
 	c.mu.Lock()
 	base := max(c.o.Clock.Now().UnixNano(), c.last+1)
@@ -236,7 +238,7 @@ func (c *Component) date(d *decoder) {
 	}
 }
 
-// signal is what shards know of lines.
+// signal describes lines to the shards.
 var signal = intake.Signal[*batch.Logs]{
 	Len: (*batch.Logs).Len,
 	Join: func(source uint64, bs []*batch.Logs) *batch.Logs {
@@ -249,13 +251,13 @@ var signal = intake.Signal[*batch.Logs]{
 		b.Ack = batch.NewAck(done)
 		return func() {
 			b.Ack.Accepted()
-			// Its client waits, and sends nothing more that could belong to it.
+			// The client waits and sends nothing that could complete these lines.
 			b.Ack.Flush()
 		}
 	},
 }
 
-// expire gives back the streams of settings that no request uses any more.
+// expire releases the streams of settings that no request uses any more.
 func (c *Component) expire(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

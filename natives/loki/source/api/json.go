@@ -11,15 +11,16 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// pushJSON reads a push request in JSON:
+// pushJSON decodes a push request in JSON:
 //
 //	{"streams": [{"stream": {"label": "value"}, "values": [["<Unix ns>", "<line>", {"name": "value"}]]}]}
 //
-// stream is called before the entries of each stream, with its labels as they
-// came, and entry with each of them. The first error of either ends it. Strings are
-// parts of s where nothing in them is escaped.
+// It calls stream before the entries of each stream, with the labels in their
+// original order, and entry with each entry. The first error that one of them
+// returns ends the decoding. Strings without escapes alias s.
 //
-// Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
+// Format:
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
 func pushJSON(s string, limits *Limits, stream func([]batch.Label) error, entry func(t int64, line string, meta []batch.Label) error) error {
 	p := &jsonParser{s: s, limits: limits}
 	p.push(stream, entry)
@@ -29,7 +30,7 @@ func pushJSON(s string, limits *Limits, stream func([]batch.Label) error, entry 
 	return p.err
 }
 
-// jsonParser reads JSON. After the first error nothing more is read.
+// jsonParser parses JSON. After the first error, it reads nothing more.
 type jsonParser struct {
 	s      string
 	i      int
@@ -46,7 +47,7 @@ func (p *jsonParser) fail(format string, args ...any) {
 	p.i = len(p.s)
 }
 
-// end makes err the first error, unless it is nil.
+// end records err as the first error, unless it is nil.
 func (p *jsonParser) end(err error) {
 	if err != nil && p.err == nil {
 		p.err = err
@@ -69,7 +70,7 @@ func (p *jsonParser) push(stream func([]batch.Label) error, entry func(int64, st
 	}
 }
 
-// stream reads one stream. Its labels may stand behind its values.
+// stream parses one stream. Its labels may follow its values.
 func (p *jsonParser) stream(stream func([]batch.Label) error, entry func(int64, string, []batch.Label) error) {
 	var labels []batch.Label
 	values := -1
@@ -82,7 +83,7 @@ func (p *jsonParser) stream(stream func([]batch.Label) error, entry func(int64, 
 				labels = p.labels(p.limits.LabelLimit)
 			}
 		case "values":
-			if !named { // they are read when it is known whose they are
+			if !named { // the values are parsed when the labels are known
 				p.space()
 				values = p.i
 				p.skip(0)
@@ -141,8 +142,8 @@ func (p *jsonParser) values(entry func(int64, string, []batch.Label) error) {
 	}
 }
 
-// labels reads an object of strings. Of more than most, if that is not 0, it returns
-// one more.
+// labels parses an object of strings. If most is not 0, it returns at most most+1
+// labels.
 func (p *jsonParser) labels(most int) (ls []batch.Label) {
 	for key := range p.object() {
 		l := batch.Label{Name: key, Value: p.text()}
@@ -164,7 +165,7 @@ func (p *jsonParser) space() {
 	}
 }
 
-// skipByte takes c if it comes next.
+// skipByte skips c if it is the next byte.
 func (p *jsonParser) skipByte(c byte) bool {
 	p.space()
 	if p.i < len(p.s) && p.s[p.i] == c {
@@ -183,7 +184,7 @@ func (p *jsonParser) null() bool {
 	return false
 }
 
-// object yields the keys of an object; whoever gets one reads the value.
+// object yields the keys of an object. The caller parses the value of each key.
 func (p *jsonParser) object() func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		if !p.skipByte('{') {
@@ -211,7 +212,7 @@ func (p *jsonParser) object() func(yield func(string) bool) {
 	}
 }
 
-// list yields once for each element of a list, which whoever gets it reads.
+// list yields once for each element of a list. The caller parses the element.
 func (p *jsonParser) list() func(yield func() bool) {
 	return func(yield func() bool) {
 		if !p.skipByte('[') {
@@ -232,7 +233,7 @@ func (p *jsonParser) list() func(yield func() bool) {
 	}
 }
 
-// text reads a string.
+// text parses a string.
 func (p *jsonParser) text() string {
 	if !p.skipByte('"') {
 		p.fail("want a string")
@@ -251,7 +252,7 @@ func (p *jsonParser) text() string {
 	return p.escaped(rest)
 }
 
-// escaped reads a string that has escapes.
+// escaped parses a string that contains escapes.
 func (p *jsonParser) escaped(rest string) string {
 	b := make([]byte, 0, 256)
 	for i := 0; i < len(rest); {
@@ -281,8 +282,8 @@ func (p *jsonParser) escaped(rest string) string {
 	return ""
 }
 
-// unescape appends what an escape at the beginning of s stands for and returns
-// how long that is, 0 when it is none.
+// unescape appends the character for the escape at the beginning of s. It returns
+// the length of the escape, or 0 if it is invalid.
 func unescape(b []byte, s string) ([]byte, int) {
 	if len(s) < 2 {
 		return b, 0
@@ -303,7 +304,7 @@ func unescape(b []byte, s string) ([]byte, int) {
 	return utf8.AppendRune(b, r), 6
 }
 
-// hex reads \uXXXX, -1 when s does not begin with that.
+// hex parses \uXXXX. It returns -1 if s does not begin with it.
 func hex(s string) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1
@@ -315,10 +316,10 @@ func hex(s string) rune {
 	return rune(v)
 }
 
-// maxDepth bounds how deep what nobody asks for may be nested.
+// maxDepth is the maximum nesting depth of skipped values.
 const maxDepth = 100
 
-// skip passes over a value of any kind.
+// skip skips a value of any kind.
 func (p *jsonParser) skip(depth int) {
 	p.space()
 	if p.i >= len(p.s) || depth > maxDepth {

@@ -18,28 +18,28 @@ import (
 // ttl is how long a stream of a tenant is known after its last line.
 const ttl = 15 * time.Minute
 
-// settings are what lines are labelled by, and the streams that it gave. It is
-// safe for concurrent use.
+// settings determine the labels of lines. They include a cache of streams. They
+// are safe for concurrent use.
 type settings struct {
 	clock   clock.Clock
 	labels  map[string]string
 	rules   rule.Rules
 	limits  Limits
 	streams *source.Streams
-	whole   *batch.Interner // with the tenant
+	whole   *batch.Interner // including the tenant
 
 	mu    sync.Mutex
-	texts map[string]known // by tenant and labels as they came
-	size  int              // bytes of the keys of texts
+	texts map[string]known // by tenant and label text
+	size  int              // size of the keys of texts in bytes
 }
 
-// known is what became of a stream, nil when the rules drop it.
+// known is the resulting stream, nil if the rules drop it.
 type known struct {
 	stream *batch.Stream
 	asked  time.Time
 }
 
-// maxTexts and maxTextBytes bound how many label texts are remembered.
+// maxTexts and maxTextBytes limit the cache of label texts.
 const (
 	maxTexts     = 100_000
 	maxTextBytes = 64 << 20
@@ -52,8 +52,8 @@ func newSettings(a *Arguments, c clock.Clock) *settings {
 	}
 }
 
-// ofText returns the stream of labels as text, nil when the rules drop it. key is
-// scratch memory.
+// ofText returns the stream for labels as text, or nil if the rules drop it. key
+// is scratch memory.
 func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, error) {
 	*key = append(append(append((*key)[:0], tenant...), 0), text...)
 	now := s.clock.Now()
@@ -87,8 +87,8 @@ func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, erro
 	return stream, nil
 }
 
-// ofLabels returns the stream of labels in any order, nil when the rules drop
-// it. Of a name that appears twice the last one counts.
+// ofLabels returns the stream for labels in any order, or nil if the rules drop
+// it. If a name appears twice, the last value is used.
 func (s *settings) ofLabels(tenant string, ls []batch.Label) (*batch.Stream, error) {
 	if err := s.check(ls); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *settings) ofLabels(tenant string, ls []batch.Label) (*batch.Stream, err
 	return s.tenants(&b, now)
 }
 
-// tenants returns the stream of labels with a tenant.
+// tenants returns the stream for labels with a tenant.
 func (s *settings) tenants(b *batch.Builder, now time.Time) (*batch.Stream, error) {
 	if source.Full(s.whole, b.Labels(), s.limits.StreamLimit, now) {
 		return nil, s.full()
@@ -122,9 +122,9 @@ func (s *settings) tenants(b *batch.Builder, now time.Time) (*batch.Stream, erro
 	return s.whole.Intern(b.Labels(), nil, now), nil
 }
 
-// refused is why lines are not accepted that are not wrong but too much.
+// refused is the error for lines that are valid but exceed a limit.
 type refused struct {
-	reason string // of metrics
+	reason string // the label value for metrics
 	err    error
 }
 
@@ -138,7 +138,7 @@ func (s *settings) full() error {
 	return refuse("stream_limit", "a stream is over a limit: as many streams as stream_limit (%d) are known, or their labels take more than %d bytes on average", s.limits.StreamLimit, source.StreamBytes)
 }
 
-// check looks at labels as they came.
+// check checks the limits for the received labels.
 func (s *settings) check(ls []batch.Label) error {
 	if n := s.limits.LabelLimit; n > 0 && len(ls) > n {
 		return refuse("label_limit", "a stream is over a limit: it has %d labels, label_limit is %d", len(ls), n)
@@ -157,7 +157,7 @@ func (s *settings) check(ls []batch.Label) error {
 	return nil
 }
 
-// plain returns the stream of lines that come without labels.
+// plain returns the stream for lines without labels.
 func (s *settings) plain(tenant string) (*batch.Stream, error) {
 	var b batch.Builder
 	for name, v := range s.labels {
@@ -169,7 +169,7 @@ func (s *settings) plain(tenant string) (*batch.Stream, error) {
 	return s.tenants(&b, s.clock.Now())
 }
 
-// removeUnused forgets what is not used any more.
+// removeUnused removes unused cache entries.
 func (s *settings) removeUnused(now time.Time) {
 	s.streams.Sweep()
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (s *settings) removeUnused(now time.Time) {
 	}
 }
 
-// close gives all handles back.
+// close releases all handles.
 func (s *settings) close() {
 	s.streams.Close()
 	s.whole.Clear()

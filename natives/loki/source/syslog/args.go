@@ -130,8 +130,8 @@ type TLS struct {
 	InsecureSkipVerify bool `alloy:"insecure_skip_verify,attr,optional"`
 }
 
-// SetToDefault sets Alloy's defaults, and a limit of connections, of which Alloy has
-// none.
+// SetToDefault sets Alloy's defaults, and a limit for connections, which Alloy
+// does not have.
 func (l *Listener) SetToDefault() {
 	*l = Listener{
 		Protocol: "tcp", Format: rfc5424Format, IdleTimeout: 2 * time.Minute, MaxMessageLength: 8192, MaxConnections: 1000,
@@ -139,13 +139,13 @@ func (l *Listener) SetToDefault() {
 	}
 }
 
-// Validate returns all that is wrong with the arguments but for their blocks,
-// which the config language asks.
+// Validate returns all errors in the arguments. The config language validates
+// their blocks.
 func (a *Arguments) Validate() error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, l := range a.Listeners {
-		// A port of 0 is another one each time.
+		// Port 0 stands for a different port each time.
 		if _, port, _ := net.SplitHostPort(l.Address); seen[l.key()] && port != "0" {
 			errs = append(errs, fmt.Errorf("two listeners have the address %s over %s: remove one, or choose another port", l.Address, l.Protocol))
 		}
@@ -154,13 +154,13 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// key is what a listener is known by over reloads.
+// key identifies a listener across reloads.
 func (l *Listener) key() string { return l.Protocol + " " + l.Address }
 
-// maxLength bounds max_message_length.
+// maxLength is the maximum of max_message_length.
 const maxLength = 16 << 20
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (l *Listener) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -199,7 +199,7 @@ func (l *Listener) Validate() error {
 	return errors.Join(append(errs, l.validateFormat())...)
 }
 
-// validateFormat looks for what the format does not have.
+// validateFormat returns errors for arguments that the format does not have.
 func (l *Listener) validateFormat() error {
 	var errs []error
 	only := func(set bool, name string, formats ...string) {
@@ -217,7 +217,7 @@ func (l *Listener) validateFormat() error {
 	return errors.Join(errs...)
 }
 
-// Warnings says what will not be as written.
+// Warnings reports arguments that have no effect.
 func (l *Listener) Warnings() []string {
 	if l.Format == rfc3164Format && l.UseIncomingTimestamp && !l.RFC3164CurrentYear {
 		return []string{"use_incoming_timestamp has no effect on timestamps without a year, which those of rfc3164 are: set rfc3164_default_to_current_year = true"}
@@ -225,7 +225,7 @@ func (l *Listener) Warnings() []string {
 	return nil
 }
 
-// Validate returns what is wrong with the block.
+// Validate returns all errors in the block.
 func (c *Cisco) Validate() error {
 	if *c == (Cisco{}) {
 		return errors.New("nothing in it is true: set what the device writes, or enable_all")
@@ -233,7 +233,7 @@ func (c *Cisco) Validate() error {
 	return nil
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (t *TLS) Validate() error {
 	var errs []error
 	if t.ServerName != "" {
@@ -257,7 +257,7 @@ var tlsVersions = map[string]uint16{
 	"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12, "TLS13": tls.VersionTLS13,
 }
 
-// server returns the settings in the words of the servers here; nil of nil.
+// server returns the TLS settings of engine/server. The result for nil is nil.
 func (t *TLS) server() *server.TLS {
 	if t == nil {
 		return nil

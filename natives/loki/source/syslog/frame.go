@@ -6,34 +6,35 @@ import (
 	"unicode/utf8"
 )
 
-// framer finds messages in what comes: those that begin with their length in
-// bytes and a space (octet counting), and those that end with a delimiter. Each
-// message may come either way. What is longer than max is cut, the rest skipped.
+// framer splits a stream of bytes into messages: those that begin with their
+// length in bytes and a space (octet counting), and those that end with a
+// delimiter. Each message may use either format. Messages longer than max are
+// truncated, and the rest is skipped.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc6587#section-3.4
 type framer struct {
 	max      int
 	delim    byte
-	raw      bool // messages may begin with anything
-	datagram bool // a message may have delimiters in it
+	raw      bool // messages may begin with any byte
+	datagram bool // a message may contain delimiters
 
-	skip    int  // bytes that are left of a message that was cut
-	discard bool // up to the next delimiter, for the same reason
+	skip    int  // number of bytes to skip of a truncated message
+	discard bool // skip to the next delimiter, for the same reason
 }
 
-// frame is a message, and what was found with it.
+// frame is a message with properties of its framing.
 type frame struct {
-	msg []byte // aliases what it was found in
+	msg []byte // aliases the input
 	cut bool
 }
 
-// errFraming says that nobody can tell where the next message begins.
+// errFraming means that the start of the next message cannot be determined.
 var errFraming = errors.New("a message begins with a length that cannot be one")
 
-// next returns the first message in b and how many bytes it took. ok is false
-// when there is none: n bytes are of no use, and the rest needs more after it.
-// end says that nothing will come after b. The framer wants b to have room for
-// max+room bytes.
+// next returns the first message in b and the number of bytes that it took. If ok
+// is false, there is no message: n bytes are to be discarded, and more data is
+// needed after the rest. end means that no data follows b. b must have a capacity
+// of at least max+room bytes.
 func (f *framer) next(b []byte, end bool) (m frame, n int, ok bool, err error) {
 	if n = f.pass(b); n > 0 {
 		return frame{}, n, false, nil
@@ -61,13 +62,13 @@ func (f *framer) next(b []byte, end bool) (m frame, n int, ok bool, err error) {
 	return m, n + k, ok, nil
 }
 
-// room is what may come before a message: its length.
+// room is the maximum size of the length before a message.
 const room = maxDigits + 1
 
-// maxDigits is how many digits a length may have.
+// maxDigits is the maximum number of digits of a length.
 const maxDigits = 9
 
-// pass returns how much of b belongs to a message that was cut.
+// pass returns the number of bytes of b that belong to a truncated message.
 func (f *framer) pass(b []byte) int {
 	if f.skip > 0 {
 		n := min(f.skip, len(b))
@@ -93,7 +94,7 @@ const (
 	uncounted
 )
 
-// counted reads a length and the space after it.
+// counted parses a length and the space after it.
 func (f *framer) counted(b []byte, end bool) (length, head int, s state) {
 	for head < len(b) && b[head] >= '0' && b[head] <= '9' {
 		if head == maxDigits {
@@ -107,13 +108,13 @@ func (f *framer) counted(b []byte, end bool) (length, head int, s state) {
 		return 0, 0, uncounted
 	case head == len(b), head+1 == len(b) && !end:
 		return 0, 0, incomplete
-	case !f.raw && (head+1 == len(b) || b[head+1] != '<'): // a text that begins with a number
+	case !f.raw && (head+1 == len(b) || b[head+1] != '<'): // text that begins with a number
 		return 0, 0, uncounted
 	}
 	return length, head + 1, complete
 }
 
-// takeMessage takes a message of a known length.
+// takeMessage returns a message whose length is known.
 func (f *framer) takeMessage(b []byte, length, head int, end bool) (m frame, n int, ok bool) {
 	have := len(b) - head
 	want := min(length, f.max)
@@ -130,7 +131,7 @@ func (f *framer) takeMessage(b []byte, length, head int, end bool) (m frame, n i
 	return m, n, want > 0
 }
 
-// delimited takes a message up to the delimiter.
+// delimited returns a message up to the delimiter.
 func (f *framer) delimited(b []byte, end bool) (m frame, n int, ok bool) {
 	i := f.delimiter(b)
 	switch {
@@ -157,7 +158,7 @@ func (f *framer) delimited(b []byte, end bool) (m frame, n int, ok bool) {
 	return m, n, len(m.msg) > 0
 }
 
-// delimiter returns where the message ends, -1 when that is not in b. A datagram
+// delimiter returns the end of the message, or -1 if it is not in b. A datagram
 // is one message, unless another priority stands at the beginning of a line.
 func (f *framer) delimiter(b []byte) int {
 	for from := 0; ; {
@@ -173,7 +174,7 @@ func (f *framer) delimiter(b []byte) int {
 	}
 }
 
-// priority reports whether b begins with one.
+// priority reports whether b begins with a priority.
 func priority(b []byte) bool {
 	i := bytes.IndexByte(b[:min(5, len(b))], '>')
 	if i < 2 || b[0] != '<' {
@@ -187,7 +188,7 @@ func priority(b []byte) bool {
 	return true
 }
 
-// trimPartialRune takes what was cut of a character at the end away.
+// trimPartialRune removes an incomplete character from the end of b.
 func trimPartialRune(b []byte) []byte {
 	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/internal/source"
 )
 
-// field is what a message or its connection says that may become a label.
+// field is a property of a message or its connection that may become a label.
 type field uint8
 
 const (
@@ -32,13 +32,14 @@ var fieldLabels = [fields]string{
 	labelSeverity, labelFacility, labelHostname, labelAppName, labelProcID, labelMsgID, labelCounter, labelSequence, labelIP, labelHost,
 }
 
-// settings are those of a listener, and the streams that it makes by them.
+// settings are the settings of a listener, and the streams that were created with
+// them.
 type settings struct {
 	args    *Listener
 	rules   rule.Rules
 	streams *source.Streams
 	static  []batch.Label
-	reads   [fields]bool // which make a difference
+	reads   [fields]bool // the fields that affect the labels
 }
 
 func newSettings(l *Listener, rules rule.Rules, forgot func(n int)) *settings {
@@ -52,20 +53,20 @@ func newSettings(l *Listener, rules rule.Rules, forgot func(n int)) *settings {
 	return s
 }
 
-// lines makes batches of the messages of one connection, or of one UDP address.
-// It is not safe for concurrent use.
+// lines builds batches from the messages of one connection, or of one UDP
+// address. It is not safe for concurrent use.
 type lines struct {
 	l      *listener
 	source uint64
 	p      *parser
 	framer framer
-	remote []batch.Label // of the sender
+	remote []batch.Label // labels of the sender
 
 	m       message
 	builder batch.Builder
 	key     []byte
 	known   map[string]known
-	bytes   int // of the keys of known
+	bytes   int // size of the keys of known
 	b       *batch.Logs
 	last    int64 // Unix ns
 
@@ -74,21 +75,21 @@ type lines struct {
 	sample                              []byte
 }
 
-// known is a stream by what a message says.
+// known is the stream for the properties of a message.
 type known struct {
 	stream *batch.Stream
 	asked  time.Time
 }
 
-// maxKnown and maxKnownBytes bound the streams that a connection remembers in
-// addition to its listener. There may be thousands of connections, and a message decides how
-// large its labels are.
+// maxKnown and maxKnownBytes limit the streams that a connection caches in
+// addition to its listener. There may be thousands of connections, and messages
+// determine the size of their labels.
 const (
 	maxKnown      = 1024
 	maxKnownBytes = 128 << 10
 )
 
-// setSettings makes s the settings for what is added from now on.
+// setSettings sets the settings for messages that are added from now on.
 func (x *lines) setSettings(s *settings) {
 	if x.p != nil && x.p.settings == s {
 		return
@@ -102,7 +103,8 @@ func (x *lines) setSettings(s *settings) {
 	}
 }
 
-// addAll adds the messages in b and returns how much of b they took.
+// addAll adds the messages in b and returns the number of bytes of b that they
+// took.
 func (x *lines) addAll(b []byte, end bool, now time.Time) (n int, err error) {
 	x.p.now = now
 	for {
@@ -143,7 +145,7 @@ func (x *lines) add(f frame, now time.Time) {
 	if x.b == nil {
 		x.b = &batch.Logs{Source: x.source}
 	}
-	// Lines that are equal in a stream, time and text are one to Loki.
+	// Loki treats lines with the same stream, time and text as one.
 	x.last = max(now.UnixNano(), x.last+1)
 	t := x.last
 	if !x.m.t.IsZero() {
@@ -152,7 +154,7 @@ func (x *lines) add(f frame, now time.Time) {
 	x.b.Stream, x.b.T, x.b.Line = append(x.b.Stream, s), append(x.b.T, t), append(x.b.Line, x.m.line)
 }
 
-// stream returns the stream of the message, nil when the rules drop it.
+// stream returns the stream of the message, or nil if the rules drop it.
 func (x *lines) stream(now time.Time) *batch.Stream {
 	x.key = x.key[:0]
 	for _, ls := range [][]batch.Label{x.remote, x.m.labels} {
@@ -181,8 +183,8 @@ func (x *lines) stream(now time.Time) *batch.Stream {
 	return s
 }
 
-// takeBatch returns the batch of what was added, nil for none, and counts what was
-// not.
+// takeBatch returns the batch of the added messages, or nil if there are none,
+// and counts the dropped ones.
 func (x *lines) takeBatch() *batch.Logs {
 	stats := x.l.c.o.Stats
 	stats.DropLines("parse_error", x.failed)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/server"
 )
 
-// listener is one address.
+// listener listens on one address.
 type listener struct {
 	c        *Component
 	key      string
@@ -27,12 +27,12 @@ type listener struct {
 	before atomic.Pointer[listener]
 
 	mu          sync.Mutex
-	address     string // "" when it does not listen
-	err         error  // why not
+	address     string // "" if it does not listen
+	err         error  // the reason
 	connections func() int
-	free        []uint64 // Sources that no connection has
+	free        []uint64 // Sources that no connection uses
 
-	judged  time.Time // when a message that did not parse was logged last
+	judged  time.Time // the time of the last log line about a message that could not be parsed
 	failing bool
 }
 
@@ -46,7 +46,8 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// run listens until ctx ends, and sends what it has read until base does.
+// run listens until ctx ends, and sends the messages that it has read until base
+// ends.
 func (l *listener) run(ctx, base context.Context) {
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		a := l.settings.Load().args
@@ -62,7 +63,7 @@ func (l *listener) run(ctx, base context.Context) {
 	}
 }
 
-// serve returns nil once ctx has ended, and an error when the address cannot be
+// serve returns nil when ctx has ended, and an error if the address cannot be
 // opened.
 func (l *listener) serve(ctx, base context.Context, a *Listener) error {
 	if a.Protocol == "udp" {
@@ -71,7 +72,7 @@ func (l *listener) serve(ctx, base context.Context, a *Listener) error {
 	return l.serveTCP(ctx, base, a)
 }
 
-// setting is what sets the address, for errors.
+// setting describes the argument that sets the address, for errors.
 func (l *listener) setting() string { return "address in a block listener of " + l.c.o.Where() }
 
 func (l *listener) report(address string, err error) {
@@ -81,7 +82,7 @@ func (l *listener) report(address string, err error) {
 	l.c.report()
 }
 
-// listens returns where it listens, "" when it does not.
+// listens returns the address on which it listens, or "".
 func (l *listener) listens() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +111,7 @@ func (l *listener) listening(address net.Addr) {
 	l.report(address.String(), nil)
 }
 
-// takeSource returns a Source that no other connection has.
+// takeSource returns a Source that no other connection uses.
 func (l *listener) takeSource() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +129,8 @@ func (l *listener) giveSource(s uint64) {
 	l.free = append(l.free, s)
 }
 
-// logParseState logs that messages do not parse, or do again, once per change and at
-// most once a minute.
+// logParseState logs when messages begin or stop to be invalid, once per change
+// and at most once a minute.
 func (l *listener) logParseState(good bool, err error, sample []byte) {
 	if err == nil && !good {
 		return
@@ -146,7 +147,7 @@ func (l *listener) logParseState(good bool, err error, sample []byte) {
 	}
 }
 
-// senderLabels returns the labels of a sender that some rule reads.
+// senderLabels returns the labels of a sender that a rule reads.
 func (l *listener) senderLabels(ctx context.Context, s *settings, addr netip.Addr) (ls []batch.Label) {
 	addr = addr.Unmap()
 	if s.reads[ip] {
@@ -158,7 +159,7 @@ func (l *listener) senderLabels(ctx context.Context, s *settings, addr netip.Add
 	return ls
 }
 
-// hosts are the names of senders.
+// hosts caches the names of senders.
 type hosts struct {
 	resolve func(context.Context, string) string
 
@@ -175,13 +176,13 @@ func newHosts(resolve func(context.Context, string) string) *hosts {
 	return &hosts{resolve: resolve, names: map[netip.Addr]hostName{}}
 }
 
-// How long a name is waited for, and how long it is remembered.
+// The timeout of a lookup, and how long a name is cached.
 const (
 	resolveTimeout = 2 * time.Second
 	resolveEvery   = time.Hour
 )
 
-// name returns the names of an address, "" for none. It may block.
+// name returns the name of an address, or "". It may block.
 func (h *hosts) name(ctx context.Context, addr netip.Addr, size int, now time.Time) string {
 	h.mu.Lock()
 	n, ok := h.names[addr]
@@ -210,9 +211,9 @@ func (h *hosts) name(ctx context.Context, addr netip.Addr, size int, now time.Ti
 	return n.name
 }
 
-// resolve asks the system's resolver.
+// resolve looks up a name with the system's resolver.
 func resolve(ctx context.Context, addr string) string {
-	names, _ := net.DefaultResolver.LookupAddr(ctx, addr) // one without a name is nothing to tell of
+	names, _ := net.DefaultResolver.LookupAddr(ctx, addr) // an address without a name is not an error
 	return joinNames(names)
 }
 

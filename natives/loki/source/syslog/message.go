@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// The labels for relabel_rules.
+// Labels for relabel_rules.
 const (
 	labelIP       = "__syslog_connection_ip_address"
 	labelHost     = "__syslog_connection_hostname"
@@ -30,15 +30,16 @@ const (
 	labelData     = "__syslog_message_sd_"
 )
 
-// message is what is kept of one.
+// message is the parsed content of a message.
 type message struct {
-	t      time.Time // zero when it says none that can be used
+	t      time.Time // zero if the message has no usable time
 	line   string
 	empty  bool
-	labels []batch.Label // what it says of itself and some rule reads, not sorted
+	labels []batch.Label // properties of the message that a rule reads, not sorted
 }
 
-// parser reads messages of one connection. It is not safe for concurrent use.
+// parser parses the messages of one connection. It is not safe for concurrent
+// use.
 type parser struct {
 	*settings
 	machine golang.Machine // nil for raw
@@ -71,7 +72,7 @@ func newParser(s *settings) *parser {
 	return p
 }
 
-// parse reads b into m, which keeps nothing of b.
+// parse parses b into m, which does not alias b.
 func (p *parser) parse(b []byte, m *message) error {
 	*m = message{labels: m.labels[:0]}
 	if p.machine == nil {
@@ -107,9 +108,9 @@ func (p *parser) parse(b []byte, m *message) error {
 	return nil
 }
 
-// withoutFraction takes the fraction of a second out of a timestamp such as
-// 2024-01-02T03:04:05.123456+01:00, which rsyslog writes in place of RFC 3164's
-// and the parser knows without one only.
+// withoutFraction removes the fraction of a second from a timestamp such as
+// 2024-01-02T03:04:05.123456+01:00, which rsyslog writes instead of the timestamp
+// of RFC 3164. The parser only supports it without a fraction.
 func (p *parser) withoutFraction(b []byte) ([]byte, time.Duration) {
 	const seconds = len("2024-01-02T03:04:05")
 	at := bytes.IndexByte(b[:min(5, len(b))], '>') + 1 + seconds
@@ -125,7 +126,7 @@ func (p *parser) withoutFraction(b []byte) ([]byte, time.Duration) {
 	return p.scratch, fraction
 }
 
-// raw reads the priority only.
+// raw parses only the priority.
 func (p *parser) raw(b []byte, m *message) {
 	if priority(b) {
 		i := bytes.IndexByte(b, '>')
@@ -140,7 +141,7 @@ func (p *parser) raw(b []byte, m *message) {
 	m.empty = m.line == ""
 }
 
-// base takes what all formats have in common.
+// base copies the properties that all formats have.
 func (p *parser) base(x *golang.Base, m *message) {
 	if x.Message != nil {
 		m.line = *x.Message
@@ -150,7 +151,7 @@ func (p *parser) base(x *golang.Base, m *message) {
 		if m.t.Year() == 0 && p.args.RFC3164CurrentYear {
 			m.t = nearestYear(m.t, p.now)
 		}
-		if m.t.Year() < 1700 { // no year, which Unix nanoseconds do not have either
+		if m.t.Year() < 1700 { // without a year, and outside the range of Unix nanoseconds
 			m.t = time.Time{}
 		}
 	}
@@ -178,7 +179,7 @@ func (p *parser) base(x *golang.Base, m *message) {
 	number(sequence, labelSequence, x.Sequence)
 }
 
-// structured takes the structured data.
+// structured copies the structured data.
 func (p *parser) structured(data map[string]map[string]string, m *message) {
 	from := len(m.labels)
 	for id, params := range data {
@@ -189,11 +190,12 @@ func (p *parser) structured(data map[string]map[string]string, m *message) {
 			}
 		}
 	}
-	// In a map's order the same labels would be looked up under several keys.
+	// Sort them, because the order of a map would give the same labels several
+	// cache keys.
 	slices.SortFunc(m.labels[from:], func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// nearestYear gives t, which has no year, the year that brings it near now.
+// nearestYear sets the year of t, which has none, so that it is near now.
 func nearestYear(t, now time.Time) time.Time {
 	year := now.Year()
 	if ahead := time.Month(t.Month()) - now.Month(); ahead > 6 {
@@ -204,7 +206,7 @@ func nearestYear(t, now time.Time) time.Time {
 	return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 }
 
-// hint says what to do about a message that does not parse, when it is in the
+// hint returns advice for a message that cannot be parsed because it is in the
 // other format.
 func (p *parser) hint(b []byte) string {
 	if !priority(b) {

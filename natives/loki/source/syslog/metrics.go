@@ -2,7 +2,7 @@ package syslog
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are a component's own. What is dropped is counted by the engine.
+// metrics are the metrics of a component. The engine counts dropped lines.
 type metrics struct {
 	received    prometheus.Counter
 	cut         prometheus.Counter

@@ -1,17 +1,17 @@
-// Package syslog is loki.source.syslog: it receives syslog messages over TCP, TLS or UDP
-// and forwards them as lines.
+// Package syslog is loki.source.syslog: it receives syslog messages over TCP, TLS
+// or UDP and forwards them as lines.
 //
-// In data order: a connection or the datagrams of an address are read (tcp.go,
-// udp.go), divided into messages (frame.go), parsed (message.go, by
-// leodido/go-syslog), given a stream (lines.go) and delivered; what one read
-// gave is one batch.
+// Data takes the following path. A connection or the datagrams of an address are
+// read (tcp.go, udp.go), split into messages (frame.go), parsed (message.go, with
+// leodido/go-syslog), assigned to a stream (lines.go) and delivered. The messages
+// of one read are one batch.
 //
-// The rules to know. While the receivers do not accept, a TCP connection is not
-// read, and its sender waits; datagrams wait in a bounded queue and are then
-// dropped and counted. The protocol has no acknowledgement: what was read and
-// not accepted when the process is killed is lost. Only labels that some rule
-// reads are made. A message that does not parse costs itself, never the
-// connection.
+// While the receivers do not accept a batch, a TCP connection is not read, and
+// its sender waits. Datagrams wait in a bounded queue; if it is full, further
+// ones are dropped and counted. The protocol has no acknowledgement: messages
+// that were read and not accepted when the process is killed are lost. Labels are
+// only created if a rule reads them. A message that cannot be parsed is dropped,
+// but the connection stays open.
 package syslog
 
 import (
@@ -52,20 +52,21 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.source.syslog.
+// Component is a loki.source.syslog node's component.
 type Component struct {
 	o        component.Options
 	metrics  *metrics
 	delivery *source.Delivery
 	resolve  func(context.Context, string) string
 	changed  chan struct{} // capacity 1
-	// unaccepted are lines that were read and that no receiver has accepted yet.
+	// unaccepted is the number of lines that were read and that not all receivers
+	// have accepted yet.
 	unaccepted atomic.Int64
-	telling    sync.Mutex // held to look and tell the health: the last to look is the last to tell
+	telling    sync.Mutex // held while the health is determined and reported, so that reports are in order
 
 	mu      sync.Mutex
 	args    *Arguments
-	by      map[string][]*listener // that are wanted; several for the port 0
+	by      map[string][]*listener // the wanted listeners; several for port 0
 	retired []retired
 }
 
@@ -98,8 +99,9 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	return c, nil
 }
 
-// Update takes new arguments. Listeners whose address stays go on, with their
-// connections. One whose address changes goes on until the new address is open.
+// Update applies new arguments. Listeners whose address does not change continue
+// with their connections. A listener whose address changes continues until the
+// new address is open.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	tlss, err := load(a)
@@ -140,7 +142,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// wake has Run look which listeners there are.
+// wake makes Run check which listeners there are.
 func (c *Component) wake() {
 	select {
 	case c.changed <- struct{}{}:
@@ -148,9 +150,9 @@ func (c *Component) wake() {
 	}
 }
 
-// replace notes which listeners of next take the place of those that are removed, in
-// the order of the config: an address that changed is closed when the new one is open.
-// c.mu is held.
+// replace assigns removed listeners to the new listeners that replace them, in
+// the order of the config: an address that changed is closed when the new one is
+// open. The caller holds c.mu.
 func (c *Component) replace(a *Arguments, next map[string][]*listener) {
 	var gone, added []*listener
 	if c.args != nil {
@@ -174,13 +176,13 @@ func inOrder(a *Arguments, by map[string][]*listener) (all []*listener) {
 	return all
 }
 
-// without returns those of all that are not in by.
+// without returns the listeners of all that are not in by.
 func without(all []*listener, by map[string][]*listener) []*listener {
 	return slices.DeleteFunc(all, func(l *listener) bool { return slices.Contains(by[l.key], l) })
 }
 
-// set gives a listener its settings, those it has when they are the same. c.mu
-// is held.
+// set applies new settings to a listener, unless they are the same. The caller
+// holds c.mu.
 func (c *Component) set(l *listener, la *Listener, a *Arguments) {
 	before := l.settings.Load()
 	if before != nil && reflect.DeepEqual(before.args, la) && slices.EqualFunc(before.rules, a.RelabelRules, equal) {
@@ -215,7 +217,7 @@ func load(a *Arguments) ([]*tls.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// Sourced returns the TLS files.
+// Sourced returns the paths of the TLS files.
 func (c *Component) Sourced() (files []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,11 +229,11 @@ func (c *Component) Sourced() (files []string) {
 	return files
 }
 
-// stopGrace is how long what was read may still wait for the receivers when weir
-// stops or a listener is removed.
+// stopGrace is how long messages that were read may still wait for the receivers
+// when weir stops or a listener is removed.
 const stopGrace = 3 * time.Second
 
-// Run listens until ctx ends and what was read was accepted.
+// Run listens until ctx ends and the messages that were read have been accepted.
 func (c *Component) Run(ctx context.Context) error {
 	defer c.release()
 	var wg sync.WaitGroup
@@ -279,8 +281,8 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 }
 
-// run runs a listener, and lets what it has read be sent for a while after ctx
-// has ended.
+// run runs a listener. After ctx has ended, the messages that were read may be
+// sent for some time.
 func (c *Component) run(ctx context.Context, l *listener) {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -297,7 +299,8 @@ func (c *Component) run(ctx context.Context, l *listener) {
 	wg.Wait()
 }
 
-// send sends what was read. It returns false when weir stops before it is accepted.
+// send sends a batch. It returns false if weir stops before the batch is
+// accepted.
 func (c *Component) send(ctx context.Context, b *batch.Logs) bool {
 	c.unaccepted.Add(int64(b.Len()))
 	defer c.unaccepted.Add(-int64(b.Len()))
@@ -308,10 +311,11 @@ func (c *Component) send(ctx context.Context, b *batch.Logs) bool {
 	return true
 }
 
-// Unaccepted returns how many lines were read and not accepted yet.
+// Unaccepted returns the number of lines that were read and not accepted yet.
 func (c *Component) Unaccepted() (samples, lines int) { return 0, int(c.unaccepted.Load()) }
 
-// checkPeriodically looks after deliveries every second, and after streams every minute.
+// checkPeriodically checks deliveries every second and removes unused streams
+// every minute.
 func (c *Component) checkPeriodically(ctx context.Context) {
 	swept := c.o.Clock.Now()
 	for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
@@ -323,7 +327,7 @@ func (c *Component) checkPeriodically(ctx context.Context) {
 	}
 }
 
-// release gives the handles of all streams back.
+// release releases the handles of all streams.
 func (c *Component) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -345,7 +349,7 @@ func (c *Component) removeIdle(now time.Time) {
 	}
 }
 
-// wanted returns the listeners, in no order.
+// wanted returns the listeners in any order.
 func (c *Component) wanted() (all []*listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,7 +366,7 @@ func (c *Component) countStreams() (n int) {
 	return n
 }
 
-// report tells the health of all listeners.
+// report reports the health of all listeners.
 func (c *Component) report() {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -377,7 +381,7 @@ func (c *Component) report() {
 			on = append(on, l.Protocol+" "+l.Address)
 		}
 	}
-	if len(on)+len(not) < len(c.wanted()) && len(not) == 0 { // some begin only now
+	if len(on)+len(not) < len(c.wanted()) && len(not) == 0 { // some listeners are still starting
 		h.State = component.Unknown
 	}
 	h.Message = strings.Join(not, "; ")
@@ -390,16 +394,16 @@ func (c *Component) report() {
 	c.o.Health(h)
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
 	Listeners []ListenerInfo `json:"listeners"` // in the order of the config
 }
 
-// ListenerInfo is what one listener does.
+// ListenerInfo is the state of one listener.
 type ListenerInfo struct {
 	Protocol    string            `json:"protocol"`
 	Configured  string            `json:"configured_address"`
-	Address     string            `json:"address"` // "" when it does not listen
+	Address     string            `json:"address"` // "" if it does not listen
 	Error       string            `json:"error,omitempty"`
 	Connections int               `json:"connections"`
 	Streams     int               `json:"streams"`

@@ -51,15 +51,16 @@ func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
 	return nil
 }
 
-// A connection's memory grows from minBuffer to maxBuffer when more is there to
-// read at once, and beyond for long messages.
+// The buffer of a connection grows from minBuffer to maxBuffer if a read fills
+// it, and further for long messages.
 const (
 	minBuffer = 8 << 10
 	maxBuffer = 64 << 10
 )
 
-// connection reads messages until the sender or ctx ends. While the receivers
-// do not accept, it does not read, which makes the sender wait.
+// connection reads messages until the sender closes the connection or ctx ends.
+// While the receivers do not accept a batch, it does not read, which makes the
+// sender wait.
 func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 	conn := raw
 	if c := l.tls.Load(); c != nil {
@@ -76,7 +77,7 @@ func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 
 	buf := make([]byte, 0, minBuffer)
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(x.p.args.idleTimeout())) // fails with the read
+		_ = conn.SetReadDeadline(time.Now().Add(x.p.args.idleTimeout())) // an error also fails the read
 		if ctx.Err() != nil {
 			l.left(buf)
 			return
@@ -108,7 +109,7 @@ func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 	}
 }
 
-// grow makes room for a message, and more when all that was there was used.
+// grow makes room for a message, and doubles the buffer if a read filled it.
 func grow(buf []byte, filled bool, need int) []byte {
 	want := cap(buf)
 	if filled {
@@ -123,7 +124,7 @@ func grow(buf []byte, filled bool, need int) []byte {
 	return append(make([]byte, 0, want), buf...)
 }
 
-// left counts the beginning of a message that never came to its end.
+// left counts an incomplete message at the end.
 func (l *listener) left(buf []byte) {
 	if len(buf) > 0 {
 		l.c.o.Stats.DropLines("incomplete", 1)

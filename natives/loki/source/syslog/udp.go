@@ -13,7 +13,8 @@ import (
 	"github.com/weir-run/weir/engine/server"
 )
 
-// kernelBuffer is asked for, for what comes while nobody reads.
+// kernelBuffer is the requested size of the kernel's buffer for datagrams that
+// arrive while nothing reads.
 const kernelBuffer = 1 << 20
 
 func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
@@ -22,7 +23,7 @@ func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
 		return server.CannotListen(a.Address, l.setting(), err)
 	}
 	conn := pc.(*net.UDPConn)
-	_ = conn.SetReadBuffer(kernelBuffer) // as much as the system allows
+	_ = conn.SetReadBuffer(kernelBuffer) // the system may limit the size
 	l.listening(conn.LocalAddr())
 	q := &queue{kick: make(chan struct{}, 1)}
 	var wg sync.WaitGroup
@@ -33,7 +34,7 @@ func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
 	})
 	wg.Go(func() { l.sendUDP(reading, base, q) })
 	<-ctx.Done()
-	_ = conn.SetReadDeadline(time.Unix(1, 0)) // readUDP sees it, and reads what is there
+	_ = conn.SetReadDeadline(time.Unix(1, 0)) // makes readUDP read the remaining datagrams and return
 	wg.Wait()
 	conn.Close()
 	left := q.left()
@@ -48,18 +49,18 @@ type socket interface {
 	SetReadDeadline(t time.Time) error
 }
 
-// maxDatagram is the most that UDP can carry.
+// maxDatagram is the maximum size of a datagram.
 const maxDatagram = 64 << 10
 
 // When a listener stops, the kernel still has datagrams. They are read until none
-// comes for drainIdle, but not for longer than drainMost, for senders may go on.
+// arrives for drainIdle, but at most for drainMost, because senders may continue.
 const (
 	drainIdle = 50 * time.Millisecond
 	drainMost = 500 * time.Millisecond
 )
 
-// readUDP puts datagrams into q until its reading is ended by a deadline, and
-// then those that are there.
+// readUDP adds datagrams to q until a deadline ends its reading, and then the
+// remaining ones.
 func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 	buf := make([]byte, maxDatagram)
 	full, failing := false, false
@@ -70,7 +71,7 @@ func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 			if next.After(most) {
 				return
 			}
-			_ = conn.SetReadDeadline(next) // fails with the read
+			_ = conn.SetReadDeadline(next) // an error also fails the read
 		}
 		n, from, err := conn.ReadFromUDPAddrPort(buf)
 		switch {
@@ -80,7 +81,7 @@ func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			most = time.Now().Add(drainMost)
 			continue
-		default: // such as that a datagram we never sent came back
+		default: // for example, a datagram that was never sent was returned
 			if !failing {
 				l.c.o.Logger.Warn("cannot read datagrams", "listener", l.key, "err", err)
 			}
@@ -102,7 +103,7 @@ func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 	}
 }
 
-// sendUDP sends what is in q, until reading ends and q is empty.
+// sendUDP sends the content of q until reading ends and q is empty.
 func (l *listener) sendUDP(reading, base context.Context, q *queue) {
 	x := &lines{l: l, source: l.takeSource()}
 	defer l.giveSource(x.source)
@@ -136,18 +137,18 @@ func (l *listener) sendUDP(reading, base context.Context, q *queue) {
 	}
 }
 
-// queue are datagrams that wait. It is safe for concurrent use.
+// queue is a bounded queue of datagrams. It is safe for concurrent use.
 type queue struct {
-	kick chan struct{} // capacity 1: something was put
+	kick chan struct{} // capacity 1: has a value if something was added
 
 	mu     sync.Mutex
 	blocks []*block
 }
 
-// blockSize is how much of datagrams is sent as one batch.
+// blockSize is the size of the datagrams that are sent as one batch.
 const blockSize = 64 << 10
 
-// block is some datagrams.
+// block is a sequence of datagrams.
 type block struct {
 	data  []byte
 	grams []datagram
@@ -158,7 +159,8 @@ type datagram struct {
 	at, n int
 }
 
-// put copies a datagram, unless there are size blocks and no room in them.
+// put copies a datagram into the queue. It returns false if there are size blocks
+// and the last one has no space.
 func (q *queue) put(b []byte, from netip.Addr, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,7 +182,7 @@ func (q *queue) put(b []byte, from netip.Addr, size int) bool {
 	return true
 }
 
-// takeBlock returns the next block, nil when there is none.
+// takeBlock returns the next block, or nil.
 func (q *queue) takeBlock() *block {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,7 +195,7 @@ func (q *queue) takeBlock() *block {
 	return b
 }
 
-// left empties the queue and returns how many datagrams there were.
+// left empties the queue and returns the number of datagrams in it.
 func (q *queue) left() (n int) {
 	for b := q.takeBlock(); b != nil; b = q.takeBlock() {
 		n += len(b.grams)

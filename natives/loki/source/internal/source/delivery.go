@@ -1,9 +1,9 @@
-// Package source is what components have in common that take in lines which
-// nobody can read again: the streams of what comes (Streams), and sending it on
-// until it is accepted (Delivery). It is not a component.
+// Package source is the common part of components that receive lines which cannot
+// be read again: their streams (Streams), and sending batches until they are
+// accepted (Delivery). It is not a component.
 //
-// The rule to know: a Delivery never gives up by itself. Who calls it reads on
-// when it returns, which is how back-pressure reaches the sender of the lines.
+// A Delivery never gives up by itself. Its caller continues to read only when it
+// returns, so that backpressure reaches the sender of the lines.
 package source
 
 import (
@@ -17,10 +17,11 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Delivery sends batches until every receiver has accepted them. When the
-// receivers change, a batch that is on its way to those before for longer than
-// flow.EndAfter is sent to the new ones as a whole: who got it before sees the
-// same streams, times and lines again, of which Loki keeps one.
+// Delivery sends batches until every receiver has accepted them. If the receivers
+// change and a batch has been in flight to the old ones for longer than
+// flow.EndAfter, the whole batch is sent to the new ones. A receiver that already
+// has it gets the same streams, times and lines again, and Loki stores them only
+// once.
 //
 // All methods are safe for concurrent use.
 type Delivery struct {
@@ -43,7 +44,7 @@ func NewDelivery(c clock.Clock, out *flow.Output) *Delivery {
 	return &Delivery{clock: c, out: out, flights: map[*flight]struct{}{}}
 }
 
-// To makes batches go to out from now on.
+// To sets the output for subsequent attempts.
 func (d *Delivery) To(out *flow.Output) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,8 +53,8 @@ func (d *Delivery) To(out *flow.Output) {
 
 var errRedirected = errors.New("forward_to has changed")
 
-// Look ends attempts to send to receivers that are not sent to any more. Call it
-// every second or so.
+// Look ends attempts to send to receivers that were removed. Call it about every
+// second.
 func (d *Delivery) Look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,14 +66,15 @@ func (d *Delivery) Look() {
 	}
 }
 
-// The pauses between attempts to send what was refused double from minPause to
+// The pauses between two attempts to send a refused batch double from minPause to
 // maxPause.
 const (
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 )
 
-// Send returns nil when every receiver has accepted b, and else why ctx ended.
+// Send returns nil when every receiver has accepted b. If ctx ends first, it
+// returns the cause.
 func (d *Delivery) Send(ctx context.Context, b *batch.Logs) error {
 	for {
 		again, err := d.attempt(ctx, b)
@@ -85,8 +87,8 @@ func (d *Delivery) Send(ctx context.Context, b *batch.Logs) error {
 	}
 }
 
-// attempt sends b to the receivers of now. again says that they are others by
-// now, or gone.
+// attempt sends b to the current receivers. again is true if they have changed in
+// the meantime or were removed.
 func (d *Delivery) attempt(ctx context.Context, b *batch.Logs) (again bool, err error) {
 	fctx, f := d.start(ctx)
 	defer d.end(f)
@@ -104,8 +106,9 @@ func (d *Delivery) attempt(ctx context.Context, b *batch.Logs) (again bool, err 
 	return false, nil
 }
 
-// mustResend reports whether the batch should be sent anew: the receivers are others,
-// or one further down has left the graph and will never accept it.
+// mustResend reports whether the whole batch should be sent again: the receivers
+// have changed, or one further downstream has left the graph and will never
+// accept it.
 func (d *Delivery) mustResend(f *flight, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

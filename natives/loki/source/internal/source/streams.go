@@ -10,12 +10,12 @@ import (
 // ttl is how long a stream is known after its last line.
 const ttl = 15 * time.Minute
 
-// Recheck is how long a caller may go on with a stream before it asks Of for it
-// again, which is how Streams learns that it is used.
+// Recheck is how long a caller may use a stream before it calls Of again, so that
+// Streams knows that the stream is in use.
 const Recheck = time.Minute
 
-// Streams are the streams of a source, by the labels of what it takes in and
-// what rules make of them. Equal labels are the same handle.
+// Streams are the streams of a source, by the labels of its input and after
+// relabelling. Equal labels have the same handle.
 //
 // All methods are safe for concurrent use.
 type Streams struct {
@@ -26,23 +26,23 @@ type Streams struct {
 	relabel *rule.Relabeler
 }
 
-// NewStreams returns Streams after rules, which may be none. most is how many label
-// sets are known at a time, 0 for any number; forgot is told how many are forgotten
-// when there would be more.
+// NewStreams returns Streams that apply rules, which may be empty. most is the
+// maximum number of known label sets, 0 for no limit. forgot is called with the
+// number of label sets that are removed because of the limit.
 func NewStreams(rules []*rule.Rule, most int, forgot func(n int)) *Streams {
 	return &Streams{rules: rules, most: most, forgot: forgot, known: batch.NewInterner(ttl), relabel: rule.NewPublicRelabeler(rules)}
 }
 
-// MaxStreams is how many label sets a source knows at a time unless its arguments say
-// something else: who writes the lines may write other labels in each of them.
+// MaxStreams is the default for the maximum number of label sets of a source. A
+// sender might otherwise use different labels in each line.
 const MaxStreams = 100_000
 
-// StreamBytes is how many bytes the labels of those that may be known take on
-// average, at most.
+// StreamBytes is the maximum average size of the labels of known streams, in
+// bytes.
 const StreamBytes = 640
 
-// Full reports whether sorted labels are not known while most label sets are, or as
-// many bytes of labels as they may take. 0 is any number.
+// Full reports whether sorted labels are unknown and the limit of label sets, or
+// of the bytes of their labels, is reached. 0 is no limit.
 func (s *Streams) Full(sorted []batch.Label, most int, now time.Time) bool {
 	return Full(s.known, sorted, most, now)
 }
@@ -56,9 +56,10 @@ func Full(in *batch.Interner, sorted []batch.Label, most int, now time.Time) boo
 	return in.Lookup(batch.Hash(wire), wire, now) == nil
 }
 
-// Of returns the stream of sorted labels, of which those with names that begin
-// with "__" are for the rules only; nil when the rules drop it. When too many are
-// known, all are forgotten: each gets another handle when it comes again.
+// Of returns the stream for sorted labels, or nil if the rules drop it. Labels
+// whose names begin with "__" are only visible to the rules. If too many label
+// sets are known, all of them are removed, and each gets a new handle when it is
+// used again.
 func (s *Streams) Of(sorted []batch.Label, now time.Time) *batch.Stream {
 	if Full(s.known, sorted, s.most, now) {
 		s.forgot(s.known.Len())
@@ -67,16 +68,16 @@ func (s *Streams) Of(sorted []batch.Label, now time.Time) *batch.Stream {
 	return s.relabel.Series(s.known.Intern(sorted, nil, now))
 }
 
-// Reads reports whether a label that begins with "__" may make a difference.
+// Reads reports whether a label that begins with "__" may affect the result.
 func (s *Streams) Reads(name string) bool { return rule.Reads(s.rules, name) }
 
-// Len returns how many label sets are known.
+// Len returns the number of known label sets.
 func (s *Streams) Len() int { return s.known.Len() }
 
-// Sweep forgets what is not used any more. Call it every minute or so.
+// Sweep removes unused streams. Call it about every minute.
 func (s *Streams) Sweep() { s.relabel.Sweep() }
 
-// Close gives all handles back. Batches that hold them stay valid.
+// Close releases all handles. Batches that hold them stay valid.
 func (s *Streams) Close() {
 	s.relabel.Close()
 	s.known.Clear()
