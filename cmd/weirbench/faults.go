@@ -35,6 +35,10 @@ timestamp and value. While the endpoint takes 1.5 s for each answer, a backlog
 forms, and it must drain at 90 % of the rate that the endpoint can take. The same
 seed breaks the same things in the same order.
 
+weir is also killed while it compiles, tests, refuses or swaps a saved script. After the
+restart, the version on disk must run, or the last version that passed its tests if the
+one on disk fails them.
+
 The disk is filled where users may have namespaces (Linux).`,
 		Example: `  weirbench faults
   weirbench faults --seed=42 --steps=200 --weir=/tmp/weir`,

@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 	// The machine may be slow: how long a stop takes, and what exactly a slow
 	// endpoint gets, is for `make faults`. Without merged requests the backlog of a
 	// slow endpoint drains at less than half of the rate, if it drains.
-	code, out := runFaults(t, builtWeir(t), "--steps=21", "--stop-within=30s", "--min-drain=0.6")
+	code, out := runFaults(t, builtWeir(t), "--steps=25", "--stop-within=30s", "--min-drain=0.6")
 	t.Log(out)
 	if code != 0 || !strings.HasSuffix(out, "\nlost = 0\n") {
 		t.Errorf("exit status %d", code)
@@ -60,6 +60,21 @@ exec %q "$@"
 	}
 	code, out := runFaults(t, program, "--steps=1", "--only=at rest", "--patience=15s")
 	if code != 1 || strings.Contains(out, "lost = 0\n") || !strings.Contains(out, "samples were in the journal of a process that died") {
+		t.Errorf("exit status %d:\n%s", code, out)
+	}
+}
+
+// TestFaultsFindWrongVersion runs a weir that does not test scripts, so a version that fails
+// its tests runs after a restart.
+func TestFaultsFindWrongVersion(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "weir")
+	script := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\" --scripts.test=false\n", builtWeir(t))
+	if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	code, out := runFaults(t, program, "--steps=1", "--only=reload: refusal")
+	if code != 1 || !strings.Contains(out, "WRONG: after the restart, version") {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 }

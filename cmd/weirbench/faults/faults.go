@@ -14,6 +14,9 @@
 // be the same series with the same timestamp and value, in whichever request;
 // nothing may come late, and of a scrape all samples
 // come or none.
+//
+// After a kill in the middle of a reload, the version of the script that is on disk must
+// run, or the last one that passed its tests if the one on disk fails them.
 package faults
 
 import (

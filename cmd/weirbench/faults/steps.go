@@ -58,6 +58,9 @@ func (r *run) kinds() []kind {
 		{"endpoint slow", r.slowed},
 		{"bits flipped in the journal", r.flipped},
 	}
+	for _, s := range reloadSteps {
+		ks = append(ks, kind{"kill -9 in a reload: " + s.name, func(ctx context.Context) (string, error) { return r.reloadedUntil(ctx, s) }})
+	}
 	if r.o.Disk {
 		ks = append(ks,
 			kind{"disk full", func(ctx context.Context) (string, error) { return r.filled(ctx, false) }},

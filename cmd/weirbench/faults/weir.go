@@ -111,19 +111,6 @@ prometheus.remote_write "sink" {
 	return replace(r.config(), b.String())
 }
 
-// writeScript writes the next version of the script on the way.
-func (r *run) writeScript() error {
-	dir := filepath.Join(r.o.Dir, "scripts", "faults")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("cannot make the scripts' directory: %w", err)
-	}
-	r.variant++
-	return replace(filepath.Join(dir, "same.lua"), fmt.Sprintf(`local weir = require "weir"
--- version %d
-return weir.transform { series = function(s) if s.labels.code == "no" then s.labels.code = "yes" end end }
-`, r.variant))
-}
-
 // replace writes a file as editors do.
 func replace(path, content string) error {
 	if err := os.WriteFile(path+".new", []byte(content), 0o666); err != nil {
