@@ -36,7 +36,8 @@ func (r *run) measureScript(ctx context.Context) error {
 		what := fmt.Sprintf("save to serving, one script among %d nodes", r.o.Nodes)
 		r.table.times(what+", p50", 15*time.Millisecond, quantile(s.serving, 0.5)-watch.Quiet)
 		r.table.times(what+", p99", 60*time.Millisecond, quantile(s.serving, 0.99)-watch.Quiet)
-		r.table.times(fmt.Sprintf("pause of senders in a swap, p99 (without a swap: %s)", round(quantile(s.usual, 0.99))), 2*time.Millisecond, quantile(s.waited, 0.99))
+		r.table.times(fmt.Sprintf("pause of senders in a swap, p99 (p50 %s; without a swap p99 %s, p50 %s)",
+			round(quantile(s.waited, 0.5)), round(quantile(s.usual, 0.99)), round(quantile(s.usual, 0.5))), 2*time.Millisecond, quantile(s.waited, 0.99))
 		if err := r.checkLevels(ctx, before); err != nil {
 			return err
 		}
