@@ -10,14 +10,15 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// errReplaced is why a batch is not processed: another instance has taken over.
+// errReplaced means that a batch is not processed here, because another
+// instance has taken over.
 var errReplaced = errors.New("another instance of the node has taken over")
 
-// admission is the first stage: it lets calls into an instance from when the
-// instance is ready until another one takes over.
+// admission is the first stage. It admits calls from when the instance is ready
+// until another one takes over.
 type admission struct {
 	id       string            // of the node
-	ready    chan struct{}     // closed when calls are let in; nil: they always are
+	ready    chan struct{}     // closed when calls are admitted; nil: always admitted
 	replaced chan struct{}     // closed when another instance takes over
 	stopped  chan struct{}     // closed when the node ends and no other instance takes over
 	newest   func() *Component // the instance that took over
@@ -31,22 +32,22 @@ func newAdmission(id string, newest func() *Component) admission {
 	}
 }
 
-// wait makes calls wait until open. It is called before there are any.
+// wait makes calls wait until open. It is called before the first call.
 func (a *admission) wait() {
 	if a.ready == nil {
 		a.ready = make(chan struct{})
 	}
 }
 
-// open lets calls in.
+// open admits calls.
 func (a *admission) open() {
 	if a.ready != nil {
 		close(a.ready)
 	}
 }
 
-// enter waits until calls are let in. If it returns nil, leave must follow. The
-// error is errReplaced if another instance is to have the call.
+// enter waits until calls are admitted. If it returns nil, leave must follow.
+// If the error is errReplaced, another instance must process the call.
 func (a *admission) enter(ctx context.Context) error {
 	if err := a.awaitReady(ctx); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (a *admission) enter(ctx context.Context) error {
 	return nil
 }
 
-// awaitReady waits until calls are let in. The errors are those of enter.
+// awaitReady waits until calls are admitted. The errors are those of enter.
 func (a *admission) awaitReady(ctx context.Context) error {
 	if a.ready == nil {
 		return nil
@@ -79,8 +80,8 @@ func (a *admission) awaitReady(ctx context.Context) error {
 	}
 }
 
-// successor returns the instance that took over. That may have been built and not
-// run yet.
+// successor returns the instance that took over. It waits for an instance that
+// has been built but does not run yet.
 func (a *admission) successor(ctx context.Context) (*Component, error) {
 	select {
 	case <-a.replaced:
@@ -92,7 +93,7 @@ func (a *admission) successor(ctx context.Context) (*Component, error) {
 	}
 }
 
-// ends reports whether calls go to another instance, or nowhere.
+// ends reports whether calls go to another instance, or are refused.
 func (a *admission) ends() bool {
 	select {
 	case <-a.replaced:
@@ -105,7 +106,8 @@ func (a *admission) ends() bool {
 
 func (a *admission) stoppedError() error { return fmt.Errorf("%s: %w", a.id, flow.ErrStopped) }
 
-// entrance lets calls in until it is closed, and then knows when all have left.
+// entrance admits calls until it is closed, and then signals when all calls
+// have left.
 type entrance struct {
 	calls  atomic.Int64
 	closed atomic.Bool
@@ -128,10 +130,10 @@ func (e *entrance) leave() {
 	}
 }
 
-// close refuses calls from now on. The channel is closed when all have left. It
-// may be called again.
+// close refuses further calls. The channel is closed when all calls have left.
+// It may be called again.
 func (e *entrance) close() <-chan struct{} {
-	e.calls.Add(1) // so that nobody else is the last one
+	e.calls.Add(1) // so that no other call is the last one
 	e.closed.Store(true)
 	e.leave()
 	return e.left

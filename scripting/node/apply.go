@@ -8,7 +8,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// window is what the windows over samples and over lines have in common.
+// window contains the methods that the windows over samples and over lines have
+// in common.
 type window[B records] interface {
 	Reset(b B, cache *view.Cache, now time.Time)
 	Limit(bytes int64)
@@ -20,14 +21,14 @@ type window[B records] interface {
 	Done()
 }
 
-// applied is what the hooks of a call have made, before it is divided by output.
+// applied is the result of the hooks in a call, before it is divided by output.
 type applied struct {
 	samples view.Result[*batch.Metrics]
 	lines   view.Result[*batch.Logs]
 }
 
-// output is what the hooks have made of a batch, by the sets of ways in
-// router.sets. The first one is what is routed nowhere.
+// output is the result of the hooks for a batch, by the sets of ways in
+// router.sets. The first element contains the rows that are not routed.
 type output[B records] []B
 
 func (o output[B]) len() (n int) {
@@ -37,16 +38,16 @@ func (o output[B]) len() (n int) {
 	return n
 }
 
-// result is what the hooks have made of a batch; nil of a signal of which there is
-// nothing.
+// result is the result of the hooks for a batch. A field is nil if there is no
+// data of its signal.
 type result struct {
 	samples output[*batch.Metrics]
 	lines   output[*batch.Logs]
 }
 
-// apply is the fourth stage: it makes batches of the edits of the hooks, one for each
-// set of outputs. The error is why nothing of b may go on: a *heldError, or that b
-// could not be put into quarantine.
+// apply is the fourth stage. It creates batches from the edits of the hooks,
+// one for each set of outputs. If it returns an error, nothing of b may be
+// sent: a *heldError, or the reason why b could not be put into quarantine.
 func (p *pipeline[B]) apply(r called[B], b B) (o outcome, err error) {
 	c, k := p.c, r.k
 	o.ran = true
@@ -71,7 +72,7 @@ func (p *pipeline[B]) apply(r called[B], b B) (o outcome, err error) {
 	return o, err
 }
 
-// edits returns what becomes of b by the edits of the hooks, or by their failure.
+// edits returns the result of the hooks' edits to b, or of their failure.
 func (p *pipeline[B]) edits(k *call, b B) applied {
 	if k.whole == nil && k.held == nil {
 		made, err := p.applyWindows(k)
@@ -83,7 +84,7 @@ func (p *pipeline[B]) edits(k *call, b B) applied {
 	if k.held != nil {
 		return applied{}
 	}
-	k.opened = 0 // what was emitted is lost
+	k.opened = 0 // emitted records are lost
 	p.signal.open(k, b)
 	window := p.signal.window(k.w)
 	labels, _ := p.signal.hooks(k.c.script.Definition)
@@ -91,10 +92,10 @@ func (p *pipeline[B]) edits(k *call, b B) applied {
 	case k.dropped+k.stored > 0:
 		window.DropAll()
 	case labels:
-		// The batch goes on without edits. But what the hook for labels has decided
-		// stands, as it does not depend on the batch: series would otherwise pass that
-		// are dropped or relabelled in all other batches. The error of a skipped row
-		// is never seen: RunSeries knows ErrSkip.
+		// The batch is sent without edits. But the decisions of the hook for labels
+		// still apply, because they do not depend on the batch: otherwise, series
+		// would pass that are dropped or relabelled in all other batches. The error
+		// of a skipped row does not occur, because RunSeries handles ErrSkip.
 		if err := window.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {
 			panic("BUG: " + err.Error())
 		}
@@ -118,8 +119,8 @@ func (k *call) applyWindows() (a applied) {
 	return a
 }
 
-// output counts what was made and divides it by output. What was emitted of another
-// signal than own is in the result only if there is any.
+// output counts the results and divides them by output. Emitted records of
+// another signal than own are in the result only if there are any.
 func (k *call) output(a applied, own batch.Signals) (out result) {
 	c, m := k.c, k.c.mem.metrics
 	m.collisions.Add(float64(a.samples.Collisions))
@@ -141,7 +142,7 @@ func (k *call) output(a applied, own batch.Signals) (out result) {
 	return out
 }
 
-// closeWindows lets go of the batches of the call.
+// closeWindows releases the batches of the call.
 func (k *call) closeWindows() {
 	if k.opened&batch.SignalMetrics != 0 {
 		k.w.win.Done()
@@ -152,8 +153,8 @@ func (k *call) closeWindows() {
 	k.opened = 0
 }
 
-// divide divides what became of a batch by output. win is the window after Apply;
-// nil if no hook was called, hence nothing routed.
+// divide divides the result for a batch by output. win is the window after
+// Apply, or nil if no hook was called and therefore nothing was routed.
 func divide[B records](r *router, out B, win window[B]) output[B] {
 	divided := make(output[B], len(r.sets))
 	for i, ways := range r.sets {
@@ -171,8 +172,8 @@ func divide[B records](r *router, out B, win window[B]) output[B] {
 	return divided
 }
 
-// emptyLike returns an empty batch of samples from where b comes: the receiver may
-// have to be told that series ended. There is no such thing for lines.
+// emptyLike returns an empty batch of samples with the Origin of b, because
+// staleness markers may have to be sent. Lines have no staleness markers.
 func emptyLike[B records](b B) (empty B) {
 	if m, ok := any(b).(*batch.Metrics); ok {
 		empty, _ = any(&batch.Metrics{Source: m.Source, Way: m.Way}).(B)
@@ -180,8 +181,8 @@ func emptyLike[B records](b B) (empty B) {
 	return empty
 }
 
-// count counts what was routed, and what the script does not send or no receiver
-// takes.
+// count counts routed records, and records that the script does not send or no
+// receiver takes.
 func count[B records](r *router, signal batch.Signals, out output[B], win window[B]) {
 	for way := range 1 + len(r.outputs) {
 		n := out[0].Len()

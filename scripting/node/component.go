@@ -19,13 +19,14 @@ import (
 	"github.com/weir-run/weir/scripting/quarantine"
 )
 
-// sweepInterval is how often what was remembered of released series is
-// forgotten.
+// sweepInterval is the interval at which cached data of released series is
+// removed.
 const sweepInterval = time.Minute
 
 // Component is one instance of a scripted node: a version of the script with
-// one set of arguments. A change of either makes a new one, which takes over
-// the memory of the one before; calls in flight finish on the old one.
+// one set of arguments. A change of either creates a new instance, which takes
+// over the memory of the previous one. Calls in flight finish on the old
+// instance.
 type Component struct {
 	script   *Script
 	opts     component.Options
@@ -43,17 +44,17 @@ type Component struct {
 	pools    pools
 	sharding *sharding // nil: batches are not split
 
-	state      *nodeState        // nil: the node has never had any
+	state      *nodeState        // nil if the node has never had state
 	slots      []*host.StateSlot // ctx.state
-	stateLater bool              // it is on disk, and taken by Run
+	stateLater bool              // the state is on disk, and Run loads it
 
 	holding  holding
 	progress *progress
 	trust    trust
 
-	idle chan struct{} // closed when the kind's work has returned
+	idle chan struct{} // closed when the work of the kind has returned
 
-	args     any // as Build got them
+	args     any // as passed to Build
 	argsHash string
 	world    *host.Access
 }
@@ -68,8 +69,8 @@ var (
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
-// New builds an instance. It takes over the memory of previous, if that is a
-// Component.
+// New builds an instance. If previous is a Component, the instance takes over
+// its memory.
 func New(s *Script, o component.Options, args any, previous component.Component) (*Component, error) {
 	a := block.ArgumentsOf(s.Definition, args)
 	c := &Component{
@@ -113,8 +114,8 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 	c.report = newReporter(o, s.Name, c.mem.metrics)
 	c.report.says = onErrorSays[a.Script.OnError]
 	c.openPools(func() (*worker, error) { return c.newWorker(a.Values) })
-	// The first VM shows whether there can be any.
-	w, err := c.pools.shared.get(context.Background()) // a free slot is sure, nothing waits
+	// Creating the first VM shows errors early.
+	w, err := c.pools.shared.get(context.Background()) // a slot is free, so get does not wait
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 		return nil, err
 	}
 	if !c.stateLater {
-		// Nobody can give up a build: what migrate waits for is bounded.
+		// A build cannot be cancelled, but the wait time of migrate is limited.
 		if err := c.takeState(context.Background()); err != nil {
 			return nil, err
 		}
@@ -145,16 +146,17 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 	return c, err
 }
 
-// newWorker makes a VM, whose ctx is about the worker's call at hand.
+// newWorker creates a VM, whose ctx refers to the worker's current call.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 	w = newWorker()
 	w.vm, err = c.script.Program.NewVM(scripting.Host{Args: args, Log: c.report.log, Context: host.NewContext(c.host(w), c.slots, c.world, c.script.Definition)})
 	return w, err
 }
 
-// Update asks for a new instance: what was remembered of series depends on
-// the arguments. With the same ones, a file that may be read has changed: that
-// is of matter if setup has read it, all else reads it again anyway.
+// Update requests a new instance, because cached decisions depend on the
+// arguments. If the arguments are the same, a file that the script may read has
+// changed. That matters only if setup has read it, because all other hooks read
+// it again anyway.
 func (c *Component) Update(args any) error {
 	if args == c.args && !c.world.Changed() {
 		return c.mem.listener.update(c)
@@ -162,7 +164,7 @@ func (c *Component) Update(args any) error {
 	return component.ErrRebuild
 }
 
-// Sourced returns the files that the script may read, and the certificates of
+// Sourced returns the files that the script may read, and the certificates for
 // the node's own address.
 func (c *Component) Sourced() []string {
 	files := c.world.Sourced()
@@ -172,7 +174,8 @@ func (c *Component) Sourced() []string {
 	return files
 }
 
-// ownAddress returns the settings of the node's own address, nil if it has none.
+// ownAddress returns the settings of the node's own address, or nil if it has
+// none.
 func (c *Component) ownAddress() *server.Arguments {
 	if s, ok := c.kind.(*source); ok {
 		return s.listen
@@ -180,7 +183,7 @@ func (c *Component) ownAddress() *server.Arguments {
 	return nil
 }
 
-// Run sets up, runs timers and sweeps until ctx ends, and tears down.
+// Run runs setup, then timers and sweeps until ctx ends, and then teardown.
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.beginRun(c)
 	c.mem.recent.enable(c.shadows())
@@ -225,7 +228,8 @@ func (c *Component) Run(ctx context.Context) error {
 	return nil
 }
 
-// sweepPeriodically forgets what is no longer needed until ctx ends.
+// sweepPeriodically removes cached data that is no longer needed, until ctx
+// ends.
 func (c *Component) sweepPeriodically(ctx context.Context) {
 	t := c.opts.Clock.NewTimer(sweepInterval)
 	defer t.Stop()
@@ -251,8 +255,8 @@ func (c *Component) sweepPeriodically(ctx context.Context) {
 	}
 }
 
-// ConsumeMetrics returns nil once b is accepted: by all receivers, or in the journal
-// of a sink.
+// ConsumeMetrics returns nil once b is accepted: by all receivers, or by the
+// journal of a sink.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
@@ -260,7 +264,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return c.accept(ctx, payload{outbox.Batch{Metrics: b}})
 }
 
-// ConsumeLogs is ConsumeMetrics for log lines.
+// ConsumeLogs is like ConsumeMetrics, for log lines.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
@@ -293,14 +297,14 @@ func (c *Component) Backlog() (b component.Backlog) {
 	return b
 }
 
-// DebugInfo tells what runs.
+// DebugInfo returns details about the instance.
 func (c *Component) DebugInfo() any {
 	sink, _ := c.kind.(*sink)
 	return struct {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
 		VMs        int64  `json:"vms"`
-		Listening  string `json:"listening,omitempty"` // address of its own
+		Listening  string `json:"listening,omitempty"` // its own address
 
 		Timers []timerSummary      `json:"timers,omitempty"`
 		State  []host.StateSummary `json:"state,omitempty"`
@@ -310,5 +314,5 @@ func (c *Component) DebugInfo() any {
 	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.mem.shadowed.Load(), c.report.lastError()}
 }
 
-// String names the component for messages.
+// String returns a name of the component for messages.
 func (c *Component) String() string { return fmt.Sprintf("%s (%s)", c.opts.ID, c.script.File.Name) }

@@ -8,14 +8,15 @@ import (
 
 // pools are the VMs of an instance.
 type pools struct {
-	shared *pool   // for all that may run on any VM
+	shared *pool   // for everything that may run on any VM
 	shards []*pool // of mode partition: one VM each
 	all    []*pool
-	vms    func(n int64) // told how many there are
-	broken func()        // told of a VM that was discarded
+	vms    func(n int64) // called with the number of VMs
+	broken func()        // called when a VM was discarded
 }
 
-// openPools makes the pools of the block's mode, and says how batches are split.
+// openPools creates the pools for the block's mode, and sets how batches are
+// split.
 func (c *Component) openPools(newWorker func() (*worker, error)) {
 	m := c.mem.metrics
 	p := pools{shared: newPool(workers(), maxWaiting, newWorker), vms: func(n int64) { m.vms.Set(float64(n)) }, broken: m.discarded.Inc}
@@ -42,7 +43,7 @@ func (ps *pools) of(shard int) *pool {
 	return ps.shards[shard%len(ps.shards)]
 }
 
-// add adds a pool of one VM that is lent for long.
+// add adds a pool of one VM that is used for a long time.
 func (ps *pools) add() *pool {
 	p := newPool(1, 0, ps.shared.make)
 	ps.all = append(ps.all, p)
@@ -57,7 +58,7 @@ func (ps *pools) put(w *worker) {
 	ps.vms(ps.count())
 }
 
-// count returns how many VMs there are.
+// count returns the number of VMs.
 func (ps *pools) count() (n int64) {
 	for _, p := range ps.all {
 		n += p.count.Load()
@@ -65,7 +66,7 @@ func (ps *pools) count() (n int64) {
 	return n
 }
 
-// shrink gives up VMs that stood in for waiting ones.
+// shrink discards VMs that replaced waiting VMs.
 func (ps *pools) shrink() {
 	for _, p := range ps.all {
 		p.shrink()

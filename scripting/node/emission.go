@@ -13,25 +13,26 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// asked is what a hook that gets no batch made.
+// asked is the result of a hook that does not get a batch.
 type asked struct {
-	value scripting.Value // what it returned, if it has arguments
-	out   result          // what it emitted; after an error nothing, which is counted
-	any   bool            // there is something in out
+	value scripting.Value // its return value, if it has arguments
+	out   result          // the emitted records; after an error nothing, which is counted
+	any   bool            // whether out contains records
 	began time.Time
 	err   error
 }
 
-// runBatchlessHook runs a hook that gets no batch, and may emit, on a VM of the pool. source
-// is the Source of what it emits. ctx is how long to wait for a VM, run how long
-// the hook may wait. ok is false when it did not run: another instance has
-// taken over, ctx ended, or there can be no VM, which is reported.
+// runBatchlessHook runs a hook that does not get a batch, and may emit, on a VM
+// of the pool. source is the Source of the emitted records. ctx limits how long
+// to wait for a VM, run how long the hook may wait. ok is false if the hook did
+// not run: another instance has taken over, ctx ended, or no VM could be
+// created, which is reported.
 func (c *Component) runBatchlessHook(ctx, run context.Context, h *scripting.Hook, source uint64) (a asked, ok bool) {
 	if !c.admission.tryEnter() {
 		return a, false
 	}
-	// Before it is sent: an instance that waits for this one does not wait for
-	// who gets it.
+	// Before sending: an instance that waits for this one does not wait for
+	// receivers.
 	defer c.admission.leave()
 	w, err := c.borrow(ctx, c.pools.shared)
 	if err != nil {
@@ -50,17 +51,17 @@ func (c *Component) runBatchlessHook(ctx, run context.Context, h *scripting.Hook
 	return a, true
 }
 
-// openEmitted makes room for what a hook that gets no batch emits.
+// openEmitted opens batches for the records that a hook without a batch emits.
 func (k *call) openEmitted(h *scripting.Hook, source uint64) {
 	h.Metrics, h.Logs = k.openSamples(source, 0), k.openLines(source, 0)
-	if h.Metrics == nil { // there is a batch of samples in any case, which may end series
+	if h.Metrics == nil { // a batch of samples always exists, because series may end
 		k.opened |= batch.SignalMetrics
 		k.w.win.Reset(&batch.Metrics{Source: source}, k.c.instance.Cache, k.Now)
 	}
 }
 
-// emitted takes what a hook that gets no batch emitted. What does not count, or
-// what there is no receiver for, is counted as dropped.
+// emitted takes the records that a hook without a batch emitted. If counts is
+// false or no receiver takes them, they are counted as dropped.
 func (k *call) emitted(counts bool) (out result, found bool) {
 	defer k.closeWindows()
 	made := k.applyWindows()
@@ -75,23 +76,24 @@ func (k *call) emitted(counts bool) (out result, found bool) {
 	return k.output(made, batch.SignalMetrics), samples+lines > 0
 }
 
-// emptyResult is a result of no records: what its Source sent before ends.
+// emptyResult returns a result without records, which ends the series that its
+// Source sent before.
 func (c *Component) emptyResult(source uint64) result {
 	return result{samples: divide(&c.router, &batch.Metrics{Source: source}, nil)}
 }
 
-// emission is what a hook that gets no batch emitted, on its way to the receivers
-// of the component that made it.
+// emission contains the records that a hook without a batch emitted, while they
+// are sent to the receivers of the component that created them.
 type emission struct {
 	c        *Component
-	instance uint64 // of its rules, see batch.Outputs
+	instance uint64 // version of its rules, see batch.Outputs
 	out      result
 	t        int64         // its latest time, Unix ms
-	due      time.Time     // until when it is sent again; zero: until it is accepted
-	left     *flow.Partial // what was refused; nil: nothing was sent
+	due      time.Time     // until when it is retried; zero: until it is accepted
+	left     *flow.Partial // the refused part; nil: nothing was sent yet
 }
 
-// send sends what is left of it.
+// send sends the remaining records.
 func (p *emission) send(ctx context.Context) error {
 	var err error
 	if p.left != nil {
@@ -105,7 +107,7 @@ func (p *emission) send(ctx context.Context) error {
 	return err
 }
 
-// countDropped counts what is left of it as dropped.
+// countDropped counts the remaining records as dropped.
 func (p *emission) countDropped(why error) {
 	c := p.c
 	samples, lines := p.out.samples.len(), p.out.lines.len()
@@ -119,14 +121,14 @@ func (p *emission) countDropped(why error) {
 	}
 }
 
-// The back-off of what was refused.
+// The back-off after a refusal.
 const (
 	minResend = 100 * time.Millisecond
 	maxResend = 10 * time.Second
 )
 
-// deliver sends an emission, again if it is refused, until it is accepted or due.
-// The error is why it is not: it was due, or ctx's.
+// deliver sends an emission, with retries, until it is accepted or due. The
+// error means that it was not accepted: it was due, or ctx ended.
 func (c *Component) deliver(ctx context.Context, p *emission) error {
 	parent := ctx
 	if !p.due.IsZero() {
@@ -138,7 +140,7 @@ func (c *Component) deliver(ctx context.Context, p *emission) error {
 	}
 	for backoff := minResend; ; backoff = min(2*backoff, maxResend) {
 		if parent.Err() != nil {
-			return context.Cause(parent) // or it could overtake what was left before
+			return context.Cause(parent) // otherwise it could overtake an earlier emission
 		}
 		err := p.send(ctx)
 		if err == nil {
@@ -153,16 +155,16 @@ func (c *Component) deliver(ctx context.Context, p *emission) error {
 	}
 }
 
-// mailbox is where the instances of a source leave what could not be sent
-// before they were replaced, each hook's in order.
+// mailbox contains the emissions that the instances of a source could not send
+// before they were replaced. The emissions of each hook are in order.
 type mailbox struct {
 	mu   sync.Mutex
 	left []*emission
 }
 
-// post delivers an emission for a hook whose mailbox it is. Of a source that is
-// replaced meanwhile the next instance goes on with it; otherwise what is not
-// accepted is lost.
+// post delivers an emission of the hook that owns the mailbox. If the source is
+// replaced meanwhile, the next instance continues. Otherwise, records that are
+// not accepted are lost.
 func (c *Component) post(run context.Context, box *mailbox, p *emission) {
 	ctx, stop := c.sending(run)
 	err := c.deliver(ctx, p)
@@ -178,7 +180,8 @@ func (c *Component) post(run context.Context, box *mailbox, p *emission) {
 	}
 }
 
-// collect goes on with what the instance before could not send.
+// collect continues with the emissions that the previous instance could not
+// send.
 func (c *Component) collect(run context.Context, box *mailbox) {
 	box.mu.Lock()
 	left := box.left
@@ -189,9 +192,9 @@ func (c *Component) collect(run context.Context, box *mailbox) {
 	}
 }
 
-// sending returns a context for what is to be sent: it ends some time after
-// run, as graceful's, but of a source that is replaced at once: the next
-// instance waits for it.
+// sending returns a context for sending. It ends some time after run, like that
+// of graceful. If the source is replaced, it ends immediately, because the next
+// instance waits.
 func (c *Component) sending(run context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := c.graceful(run)
 	if c.script.Definition.Kind != scripting.Source {

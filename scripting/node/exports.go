@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// ExportsOf is the zero value of what a component of this definition exports:
-// the receiver of one that takes data, or what a source declares; nil for
-// nothing.
+// ExportsOf returns the zero value of the exports of a component with this
+// definition: the receiver of a component that takes data, or the exports that
+// a source declares. It returns nil if there are none.
 func ExportsOf(def *scripting.Definition) any {
 	switch {
 	case def.Accepts() != 0:
@@ -23,8 +23,8 @@ func ExportsOf(def *scripting.Definition) any {
 	return reflect.Zero(scripting.ExportsType(def.Exports)).Interface()
 }
 
-// exported are the values that a node exports, which its instances hand down:
-// what is declared as before stays until other values are given.
+// exported contains the values that a node exports. Its instances pass it on:
+// the value of an unchanged declaration stays until it is replaced.
 type exported struct {
 	mu     sync.Mutex
 	values map[string]reflect.Value // by name, of exportType
@@ -32,8 +32,8 @@ type exported struct {
 
 func newExported() *exported { return &exported{values: map[string]reflect.Value{}} }
 
-// declare begins an instance. What is known of its exports is exported, when
-// that is all.
+// declare begins an instance. If all of its exports are already known, they are
+// exported.
 func (x *exported) declare(exports []*scripting.Arg, export func(any)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -42,8 +42,8 @@ func (x *exported) declare(exports []*scripting.Arg, export func(any)) {
 	}
 }
 
-// complete is called with mu held. It returns the exports when there is a value
-// for each.
+// complete returns the exports if there is a value for each. It is called with
+// mu held.
 func (x *exported) complete(exports []*scripting.Arg) (any, bool) {
 	out := reflect.New(scripting.ExportsType(exports)).Elem()
 	for i, a := range exports {
@@ -56,7 +56,7 @@ func (x *exported) complete(exports []*scripting.Arg) (any, bool) {
 	return out.Interface(), true
 }
 
-// owesExports reports whether nodes wait for exports that were not given yet.
+// owesExports reports whether nodes wait for the first values of exports.
 func (c *Component) owesExports() bool {
 	x := c.mem.exports
 	x.mu.Lock()
@@ -65,8 +65,8 @@ func (c *Component) owesExports() bool {
 	return !ok
 }
 
-// export gives values of exports by name, the others stay as they are. Nothing
-// is given when one of them is wrong.
+// export sets the values of exports by name; other exports do not change. If
+// one of them is invalid, nothing changes.
 func (c *Component) export(given *scripting.Map) error {
 	exports := c.script.Definition.Exports
 	if limit := int(c.block.Limits.Output); !fits(given, &limit) {
@@ -81,13 +81,14 @@ func (c *Component) export(given *scripting.Map) error {
 	defer m.mu.Unlock()
 	maps.Copy(m.values, values)
 	if all, ok := m.complete(exports); ok {
-		c.opts.Export(all) // under the lock, so that the last one is the last
+		c.opts.Export(all) // under the lock, so that calls are in order
 	}
 	return nil
 }
 
-// fits takes what a value has in bytes from room, and reports whether that was
-// enough. A text counts as often as it is there: it is written as often.
+// fits subtracts the size of a value in bytes from room, and reports whether
+// there was enough. Repeated text counts each time, because it is written each
+// time.
 func fits(v scripting.Value, room *int) bool {
 	const each = 16
 	switch v := v.(type) {
@@ -111,8 +112,8 @@ func fits(v scripting.Value, room *int) bool {
 	return *room >= 0
 }
 
-// Exports are what a scripted component exports that takes data.
+// Exports are the exports of a scripted component that takes data.
 type Exports struct {
-	// Receiver takes what the script is to see.
+	// Receiver takes the data for the script.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

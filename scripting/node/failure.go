@@ -7,14 +7,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// losses are what a call has failed on, and what that costs.
+// losses are the failures of a call and the affected records.
 type losses struct {
 	first   *scripting.Error // of the call
-	whole   *scripting.Error // that costs all of the batch
-	held    *heldError       // the batch stays where it is
+	whole   *scripting.Error // the error affects the whole batch
+	held    *heldError       // the batch is not sent
 	dropped int              // rows lost to errors
 	kept    []failures       // for the quarantine
-	stored  int              // rows that go there
+	stored  int              // number of rows in kept
 }
 
 // reportError reports an error of the call.
@@ -28,7 +28,7 @@ func (k *call) reportError(e *scripting.Error) {
 	k.first = cmp.Or(k.first, e)
 }
 
-// failed notes an error that costs the record in a row.
+// failed records an error that affects the record in a row.
 func (k *call) failed(row int, e *scripting.Error) (drop bool) {
 	k.reportError(e)
 	if k.sends != nil {
@@ -51,12 +51,12 @@ func (k *call) failed(row int, e *scripting.Error) (drop bool) {
 	return false
 }
 
-// fail notes an error that costs all of a batch of n records.
+// fail records an error that affects a whole batch of n records.
 func (k *call) fail(n int, e *scripting.Error) {
 	k.whole, k.dropped, k.stored = e, 0, 0
 	if k.replay || k.asksAgain(n) {
 		observe := k.observe
-		k.observe = nil // what comes of it is not known yet
+		k.observe = nil // the consequences are not known yet
 		k.reportError(e)
 		k.observe = observe
 		k.held = &heldError{err: e, outside: k.OutsideFailed || errors.Is(e, errWaited)}
@@ -71,9 +71,9 @@ func (k *call) fail(n int, e *scripting.Error) {
 	}
 }
 
-// asksAgain reports whether the script, which failed on n records, is called again
-// for them, or for parts of them. What is sent to the outside is sent twice only if
-// on_error says that it is tried until it works.
+// asksAgain reports whether the script, which failed on n records, is called
+// again for them, or for parts of them. Data is sent to an external system
+// twice only if on_error specifies retries until success.
 func (k *call) asksAgain(n int) bool {
 	switch {
 	case k.final:
@@ -88,8 +88,8 @@ func (k *call) asksAgain(n int) bool {
 	return n > 1 && !k.c.trust.broken()
 }
 
-// holdRows holds the batch of n records if the script failed on each of them. If it
-// works on others, they are withheld instead.
+// holdRows holds the batch of n records if the script failed on each of them.
+// If it succeeded on some, the failed ones are withheld instead.
 func (k *call) holdRows(n int) {
 	if k.on == scripting.OnErrorHold && !k.final && k.held == nil && k.stored > 0 && (k.stored >= n || k.OutsideFailed) {
 		k.held = &heldError{err: k.first, rows: true, outside: k.OutsideFailed}
@@ -97,8 +97,8 @@ func (k *call) holdRows(n int) {
 	}
 }
 
-// secure makes sure that what the script failed on is not lost. The error
-// is why nothing of b may go on.
+// secure ensures that records on which the script failed are not lost. If it
+// returns an error, nothing of b may be sent.
 func (k *call) secure(b payload) error {
 	switch {
 	case k.held != nil:

@@ -6,21 +6,21 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// aspect is something that a node's health consists of, the worst first.
+// aspect is a part of a node's health, worst first.
 type aspect uint8
 
 const (
-	aspectSetup  aspect = iota // whether batches are let in
-	aspectListen               // whether the address of its own is served
-	aspectState                // whether what is persistent is on disk
+	aspectSetup  aspect = iota // whether batches are admitted
+	aspectListen               // whether its own address is served
+	aspectState                // whether persistent state is on disk
 	aspectSink                 // whether a sink delivers
 	aspectErrors               // of hooks
-	aspectOwn                  // what the script says with ctx.health
+	aspectOwn                  // as reported by the script with ctx.health
 	aspects
 )
 
-// healths makes one health of a node's aspects: the first that is not healthy,
-// else the first with something to say.
+// healths combines the aspects of a node into one health: the first that is not
+// healthy, or else the first with a message.
 type healths struct {
 	report func(component.Health)
 
@@ -44,5 +44,5 @@ func (h *healths) set(a aspect, now component.Health) {
 			shown = x
 		}
 	}
-	h.report(shown) // under the lock, so that the last report is the last health
+	h.report(shown) // under the lock, so that reports are in order
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// The back-off of a batch that is held.
+// The back-off of a held batch.
 const (
 	minHold = time.Second
 	maxHold = 30 * time.Second
 )
 
-// heldError is what process returns for a batch that the script failed on and
-// that is not to go on as it is: on_error holds it, it is to be asked in parts, or
-// it is replayed.
+// heldError is the error of process for a batch that the script failed on and
+// that must not be sent unchanged: on_error holds it, it will be processed in
+// parts, or it is replayed.
 type heldError struct {
 	err *scripting.Error
-	// rows says that the script failed on each of the records for itself.
+	// rows means that the script failed on each record individually.
 	rows bool
-	// outside says that what the script asked of the outside failed, so that no
+	// outside means that an external request of the script failed, so that no
 	// record is to blame.
 	outside bool
-	// used says that the call used the outside.
+	// used means that the call made external requests.
 	used bool
 }
 
@@ -36,17 +36,17 @@ func (e *heldError) Error() string { return e.err.Error() }
 // Unwrap returns the script's error.
 func (e *heldError) Unwrap() error { return e.err }
 
-// ErrHeld is in the error of a batch that is held in a test, where nobody will mend
-// the script meanwhile.
+// ErrHeld is wrapped by the error of a held batch in a test, in which the
+// script is not fixed while the batch is held.
 var ErrHeld = errors.New("it is held until the script works")
 
-// holding makes a node unhealthy while batches of it are held.
+// holding makes a node unhealthy while it holds batches.
 type holding struct {
 	mu sync.Mutex
 	n  int
 }
 
-// add notes a batch that is held, until it is released.
+// add records a held batch until it is released.
 func (h *holding) add(c *Component) (release func()) {
 	tell := func(d int) {
 		h.mu.Lock()
@@ -62,8 +62,8 @@ func (h *holding) add(c *Component) (release func()) {
 	return func() { tell(-1) }
 }
 
-// awaitRetry waits until a batch that is held is to be tried again. The error is
-// errReplaced if another instance is to have it.
+// awaitRetry waits until a held batch must be retried. If the error is
+// errReplaced, another instance must process it.
 func (c *Component) awaitRetry(ctx context.Context, t terms, err *heldError, d time.Duration) error {
 	if t.observe != nil {
 		t.observe(err.err)
@@ -83,14 +83,14 @@ func (c *Component) awaitRetry(ctx context.Context, t terms, err *heldError, d t
 	}
 }
 
-// onErrorSays is what becomes of data, as a line of a node's health.
+// onErrorSays describes what happens to data, for a node's health.
 var onErrorSays = map[scripting.OnError]string{
 	scripting.OnErrorQuarantine: "what it failed on is in quarantine",
 	scripting.OnErrorHold:       "its sources are held until the script works",
 }
 
-// sinkHoldsSays is onErrorSays of OnErrorHold for a sink.
+// sinkHoldsSays is the text for OnErrorHold of a sink.
 const sinkHoldsSays = "its records wait in the journal until the script works"
 
-// inPartsSays is onErrorSays of a batch that is held no longer: see search.
+// inPartsSays is the text for a batch that is no longer held; see search.
 const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"

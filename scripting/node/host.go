@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// wait runs fn, which waits for the outside: within the call's context, which
-// ends when whoever sent the batch gives up, and within limits.wait. Every
-// Function that Waits goes through it.
+// wait runs fn, which waits for external events, within the call's context,
+// which ends when the sender of the batch gives up, and within limits.wait.
+// Every Function that Waits uses it.
 func (w *worker) wait(fn func(ctx context.Context) (scripting.Value, error)) (scripting.Value, error) {
 	k := w.call
 	w.pool.wait()
@@ -43,14 +43,14 @@ func (w *worker) sleep(ctx context.Context, d time.Duration) error {
 	return s.Sleep(ctx, d)
 }
 
-// errWaited is the limit of what a script waits for.
+// errWaited means that a script exceeded limits.wait.
 var errWaited = fmt.Errorf("%w: it waited longer", scripting.ErrTime)
 
 func waitedTooLong(limit time.Duration) error {
 	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)
 }
 
-// openWorld returns what c may reach.
+// openWorld returns the external resources that c may access.
 func (c *Component) openWorld() (*host.Access, error) {
 	return host.NewAccess(host.AccessOptions{
 		Name: c.script.Name, Needs: c.script.Definition.Needs, Allow: &c.block.Allow, Client: c.block.Client(),
@@ -59,7 +59,7 @@ func (c *Component) openWorld() (*host.Access, error) {
 	})
 }
 
-// host is c as the functions of ctx on a worker see it.
+// host returns the view of c for the functions of ctx on a worker.
 func (c *Component) host(w *worker) *host.Binding {
 	return &host.Binding{
 		Call: func() *host.Call {
@@ -78,8 +78,8 @@ func (c *Component) host(w *worker) *host.Binding {
 	}
 }
 
-// sleeper is a clock on which a script does not wait: that of a test, who would
-// have to move it meanwhile.
+// sleeper is a clock on which a script does not wait, as in a test, which would
+// have to advance the clock meanwhile.
 type sleeper interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// The back-off of a setup that fails.
+// The back-off of a failing setup.
 const (
 	minSetupBackoff = time.Second
 	maxSetupBackoff = time.Minute
 )
 
-// open lets batches in, after what must come first: the calls of the instance
-// before, when there may be one call at a time, state that is on disk, and
-// setup. It returns false when another component took over or ctx ended before.
+// open admits batches after the steps that must come first: if only one call at
+// a time is allowed, the calls of the previous instance end; state on disk is
+// loaded; setup succeeds. It returns false if another component took over or
+// ctx ended before.
 func (c *Component) open(ctx context.Context, before *Component) bool {
 	if before != nil && before.instance.number > c.instance.number {
 		return false // it has taken over already
@@ -38,9 +39,9 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	return true
 }
 
-// alone waits until the jobs of the instance before have ended, if it is that
-// of a source: it may still answer requests. It returns false when ctx ended
-// before.
+// alone waits until the jobs of the previous instance have ended, if it belongs
+// to a source. That instance may still answer requests. It returns false if ctx
+// ended before.
 func (c *Component) alone(ctx context.Context, before *Component) bool {
 	if before == nil || c.script.Definition.Kind != scripting.Source {
 		return true
@@ -53,7 +54,7 @@ func (c *Component) alone(ctx context.Context, before *Component) bool {
 	}
 }
 
-// setUp runs setup until it works.
+// setUp runs setup until it succeeds.
 func (c *Component) setUp(ctx context.Context) bool {
 	for backoff := minSetupBackoff; ; backoff = min(2*backoff, maxSetupBackoff) {
 		err := c.runHook(ctx, &scripting.Hook{Name: "setup"})
@@ -74,16 +75,16 @@ func (c *Component) setUp(ctx context.Context) bool {
 	}
 }
 
-// tearDown runs teardown after the last call. ctx is Run's and has ended: what
-// it waits for ends script.limits.wait from now.
+// tearDown runs teardown after the last call. ctx is Run's and has ended.
+// Waiting in teardown is limited to script.limits.wait from now on.
 func (c *Component) tearDown(ctx context.Context) {
-	<-c.admission.close() // calls are bounded
+	<-c.admission.close() // the duration of calls is limited
 	ctx, stop := c.graceful(ctx)
 	defer stop()
 	_ = c.runHook(ctx, &scripting.Hook{Name: "teardown"}) // it is in the log
 }
 
-// runHook runs a hook that gets no batch on a VM of the pool.
+// runHook runs a hook that does not get a batch on a VM of the pool.
 func (c *Component) runHook(ctx context.Context, h *scripting.Hook) error {
 	w, err := c.borrow(ctx, c.pools.shared)
 	if err != nil {
@@ -94,8 +95,8 @@ func (c *Component) runHook(ctx context.Context, h *scripting.Hook) error {
 	return err
 }
 
-// hook runs a hook that gets no batch. What it emits is in the worker's window,
-// if there is one, which the caller must be done with.
+// hook runs a hook that does not get a batch. Emitted records are in the
+// worker's window, if there is one; the caller must no longer use that window.
 func (k *call) hook(h *scripting.Hook) (out scripting.Value, err error) {
 	c, w := k.c, k.w
 	started := time.Now()
@@ -122,7 +123,7 @@ func (k *call) hook(h *scripting.Hook) (out scripting.Value, err error) {
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := scripting.AsError(err)
-		if k.run == nil || !errors.Is(err, errStops) { // a run that does not catch it ends as it should
+		if k.run == nil || !errors.Is(err, errStops) { // a run that does not catch this error ends normally
 			k.reportError(e)
 		}
 		err = e
@@ -134,8 +135,8 @@ func (k *call) hook(h *scripting.Hook) (out scripting.Value, err error) {
 	return out, err
 }
 
-// graceful returns a context that ends script.limits.wait after ctx: what a
-// script has begun may come to its end.
+// graceful returns a context that ends script.limits.wait after ctx, so that a
+// script can finish its work.
 func (c *Component) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	alarms := make(chan *clock.Alarm, 1)

@@ -13,7 +13,7 @@ import (
 )
 
 // listener is the server on a node's own address. The instances of the node
-// hand it down: the port stays open while one takes over from another.
+// pass it on, so that the port stays open when a new instance takes over.
 type listener struct {
 	newest func() *Component
 
@@ -27,7 +27,7 @@ type listener struct {
 	health   component.Health // of the server
 }
 
-// check returns why the server cannot take the settings.
+// check returns an error if the server cannot use the settings.
 func (l *listener) check(a *server.Arguments) error {
 	if a == nil {
 		return nil
@@ -41,7 +41,7 @@ func (l *listener) check(a *server.Arguments) error {
 	return err
 }
 
-// addComponent begins c's Run: what is served is what the newest instance asks for.
+// addComponent begins c's Run. The settings of the newest instance apply.
 func (l *listener) addComponent(c *Component) {
 	l.mu.Lock()
 	l.users++
@@ -51,7 +51,7 @@ func (l *listener) addComponent(c *Component) {
 	}
 }
 
-// update makes the server what c asks for, unless another instance is to say.
+// update applies c's settings to the server, unless there is a newer instance.
 func (l *listener) update(c *Component) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *listener) update(c *Component) error {
 	if err != nil {
 		return err
 	}
-	// The next instance goes on with it, so that removeComponent ends it.
+	// The next instance continues to use it, so only removeComponent ends it.
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	l.server, l.stop, l.ended = s, stop, append(l.ended, ended)
@@ -83,7 +83,7 @@ func (l *listener) update(c *Component) error {
 	return nil
 }
 
-// end lets the server end, which leave waits for. l.mu is held.
+// end stops the server; removeComponent waits for it. l.mu is held.
 func (l *listener) end() {
 	if l.server != nil {
 		l.stop()
@@ -91,7 +91,7 @@ func (l *listener) end() {
 	}
 }
 
-// address is where it listens, "" when it does not.
+// address returns the address on which it listens, or "".
 func (l *listener) address() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,11 +101,12 @@ func (l *listener) address() string {
 	return l.server.Address()
 }
 
-// handover is how long an instance that was replaced keeps the port open for
-// the next one, whose Run is about to be called.
+// handover is how long a replaced instance keeps the port open for the next
+// one, whose Run is about to be called.
 const handover = 2 * time.Second
 
-// removeComponent ends c's Run; ctx is Run's and has ended. The last one closes the port.
+// removeComponent ends c's Run; ctx is Run's and has ended. The last component
+// closes the port.
 func (l *listener) removeComponent(ctx context.Context, c *Component) {
 	if c.ownAddress() != nil && errors.Is(context.Cause(ctx), component.ErrReplaced) {
 		t := c.opts.Clock.NewTimer(handover)
@@ -128,7 +129,7 @@ func (l *listener) removeComponent(ctx context.Context, c *Component) {
 	}
 }
 
-// report takes the server's health.
+// report receives the server's health.
 func (l *listener) report(h component.Health) {
 	l.healthMu.Lock()
 	defer l.healthMu.Unlock()
@@ -138,11 +139,10 @@ func (l *listener) report(h component.Health) {
 	}
 }
 
-// ownAddress is what the context of a request has that came to the node's own
-// address.
+// ownAddress is the context key of requests to the node's own address.
 type ownAddress struct{}
 
-// ServeHTTP hands a request to the newest instance.
+// ServeHTTP passes a request to the newest instance.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := l.newest()
 	if c == nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// memory is what the instances of one node hand down: what they sent last,
-// and their counters, which must not start from zero at every save.
+// memory contains the data that the instances of one node pass on: the last
+// sent series, and their counters, which must not restart from zero at every
+// reload.
 type memory struct {
 	exits      *flow.Exits
 	metrics    *metrics
@@ -22,19 +23,19 @@ type memory struct {
 	shipper    *shipper
 	listener   *listener
 	requests   atomic.Int64     // in flight
-	held       prometheus.Gauge // batches that are held
+	held       prometheus.Gauge // held batches
 	exports    *exported
 	going      *going
-	turn       chan struct{} // of a source: capacity 1, held by the instance that is at work
-	outbox     *outbox.Queue // nil: no instance was a sink yet
+	turn       chan struct{} // of a source: capacity 1, held by the working instance
+	outbox     *outbox.Queue // nil if no instance was a sink yet
 	sent       *sinkMetrics  // of outbox
 	recent     recent
 	shadowed   atomic.Pointer[Difference] // what the step shadow found last
 
 	mu      sync.Mutex
-	current *Component // the newest whose Run was called
+	current *Component // the newest component whose Run was called
 	timers  map[string]*timer
-	state   *nodeState // nil until an instance declares some
+	state   *nodeState // nil until an instance declares state
 	last    uint64     // number of the newest instance
 	running int        // components whose Run has not returned
 	retired []*instance
@@ -59,7 +60,7 @@ func (g *instance) endCall() {
 	}
 }
 
-// close gives back what was derived, once the last call has returned.
+// close releases derived handles after the last call has returned.
 func (g *instance) close() {
 	g.closing.Store(true)
 	if g.calls.Load() == 0 {
@@ -82,7 +83,7 @@ func newMemory() *memory {
 	return m
 }
 
-// register makes the counters visible that an instance has to do with.
+// register registers the counters that an instance uses.
 func (m *memory) register(r prometheus.Registerer, d *scripting.Definition, on scripting.OnError) error {
 	var more []prometheus.Collector
 	if on.Stores() {
@@ -97,8 +98,8 @@ func (m *memory) register(r prometheus.Registerer, d *scripting.Definition, on s
 	return m.metrics.register(r, d, more...)
 }
 
-// beginRun begins c's Run, which replaces the component that ran before, if any.
-// Runs may begin in another order than components were built.
+// beginRun begins c's Run, which replaces the component that ran before, if
+// any. Runs may begin in a different order than components were built.
 func (m *memory) beginRun(c *Component) (before *Component) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,31 +117,34 @@ func (m *memory) beginRun(c *Component) (before *Component) {
 	return before
 }
 
-// newest is the component that runs and was built last, nil when none ran.
+// newest returns the component that was built last among those that run, or nil
+// if none has run.
 func (m *memory) newest() *Component {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current
 }
 
-// maxRetired is how many instances of a node live on after they were
-// replaced: one that is saved every second would else hold its series a hundred
-// times.
+// maxRetired is the maximum number of replaced instances that are kept.
+// Otherwise, a script that is saved every second would keep its series in
+// memory a hundred times.
 const maxRetired = 3
 
-// retire ends the use of an instance. Its handles live on until two sweeps of another,
-// or maxRetired younger ones are retired: the markers that its series are owed
-// should still find the handles in the memos downstream. When there is no
-// other, the node is gone.
+// retire ends the use of an instance. Its handles are released after two sweeps
+// of another instance, or when more than maxRetired younger instances are
+// retired: pending staleness markers for its series should still find the
+// handles in the memos of later nodes. If there is no other instance, the node
+// has ended.
 //
-// A source that is replaced leaves before the next one enters, which may never.
+// The instance of a source that is replaced leaves before the next one enters,
+// which may never happen.
 func (m *memory) retire(g *instance, replaced bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
 	m.retired = append(m.retired, g)
 	if m.running == 0 {
-		m.state.close() // whoever writes to it again begins a file anew
+		m.state.close() // a later write begins a new file
 	}
 	if m.running > 0 || replaced {
 		if len(m.dying)+len(m.retired) > maxRetired {

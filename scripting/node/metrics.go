@@ -28,7 +28,7 @@ type metrics struct {
 	own        *host.Metrics
 	outside    *host.Outcomes
 	served     *prometheus.CounterVec
-	more       []prometheus.Collector // of what the node has beside
+	more       []prometheus.Collector // additional metrics of the node
 
 	emittedLines prometheus.Counter
 }
@@ -65,8 +65,8 @@ func newMetrics() *metrics {
 	}
 }
 
-// hooks makes the counters of the hooks that a script has, so that they are
-// there, at zero, before the first error: increase() sees no first sample.
+// hooks creates the counters of a script's hooks, so that they exist, at zero,
+// before the first error: increase() ignores the first sample.
 func (m *metrics) hooks(d *scripting.Definition) {
 	if d.Series {
 		m.calls.WithLabelValues("series")
@@ -96,7 +96,7 @@ func (m *metrics) hooks(d *scripting.Definition) {
 	}
 }
 
-// register makes the counters visible.
+// register registers the counters.
 func (m *metrics) register(r prometheus.Registerer, d *scripting.Definition, more ...prometheus.Collector) error {
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
 	if (d.Accepts()|d.Sends)&batch.SignalLogs != 0 {

@@ -9,7 +9,7 @@ import (
 type observed struct{}
 
 // Observe returns a context with which ConsumeMetrics of a scripted component
-// tells fn of every error in the script. fn may be called from any goroutine.
+// calls fn with every error in the script. fn may be called from any goroutine.
 func Observe(ctx context.Context, fn func(*scripting.Error)) context.Context {
 	return context.WithValue(ctx, observed{}, fn)
 }

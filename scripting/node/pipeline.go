@@ -17,51 +17,52 @@ type records interface {
 	Len() int
 }
 
-// A pipeline takes the batches of one signal from the gate of a node to the
+// A pipeline processes the batches of one signal from the gate of a node to the
 // receivers. These are its stages, in the order in which a batch passes them:
 //
-//	admit  (admit.go)  waits until setup has worked; if another instance has taken
-//	                   over, the batch goes to that one
-//	split  (split.go)  makes parts, in the modes parallel and partition
-//	run    (run.go)    lends a VM and calls the hooks, which edit a window
-//	apply  (apply.go)  makes batches of the edits, one for each set of outputs
+//	admit  (admit.go)  waits until setup has succeeded; if another instance has
+//	                   taken over, the batch goes to that one
+//	split  (split.go)  splits the batch in the modes parallel and partition
+//	run    (run.go)    uses a VM and calls the hooks, which edit a window
+//	apply  (apply.go)  creates batches from the edits, one for each set of outputs
 //	route  (route.go)  sends them to the receivers; the flow.Sender of a receiver
 //	                   tracks which series have become stale there
 //
-// The batch is acknowledged when consume returns nil: each receiver has accepted
-// its part. Parts of a batch, and halves of a batch that the script failed on
-// (retry.go), enter at the first stage, and nowhere else.
+// The batch is acknowledged when consume returns nil: each receiver has
+// accepted its part. Parts of a batch, and halves of a batch that the script
+// failed on (retry.go), enter at the first stage, and nowhere else.
 type pipeline[B records] struct {
 	c      *Component
 	signal signal[B]
 }
 
-// signal is what the stages have to know about samples or about log lines.
+// signal contains the operations of the stages that depend on the signal.
 type signal[B records] interface {
 	// bit returns the signal.
 	bit() batch.Signals
-	// hooks reports which hooks the script has: one for labels, one for batches.
+	// hooks reports which hooks the script has: a hook for labels, and a hook for
+	// batches.
 	hooks(d *scripting.Definition) (labels, whole bool)
-	// remember returns what becomes of b if no hook has to be called.
+	// remember returns the cached result for b, if no hook has to be called.
 	remember(cache *view.Cache, b B) (view.Result[B], bool)
-	// split returns the parts of b, nil if it is not split.
+	// split returns the parts of b, or nil if it is not split.
 	split(s *sharding, b B) *split[B]
 	// slice returns rows of b, the first of which is row from.
 	slice(b B, rows *batch.Rows, from int) B
-	// join makes one batch of what became of the parts ins of b, and joinOther of
-	// what the script emitted of the other signal.
+	// join creates one batch from the results outs of the parts ins of b.
+	// joinOther does this for emitted records of the other signal.
 	join(b B, ins, outs []B) B
 	joinOther(b B, set int, outs []result, joined *result)
 	// open puts the windows of a call over b.
 	open(k *call, b B)
 	// window returns the window of a worker over batches of the signal.
 	window(w *worker) window[B]
-	// runLabels calls the hook for labels with what is new, runBatch the one for
-	// batches.
+	// runLabels calls the hook for labels for new series or streams, runBatch the
+	// hook for batches.
 	runLabels(w *worker) error
 	runBatch(w *worker) error
-	// result returns a result that has nothing of the other signal, and output what
-	// a result has of this one.
+	// result returns a result without data of the other signal. output returns the
+	// data of this signal in a result.
 	result(out output[B]) result
 	output(r result) output[B]
 	// same reports whether row i of a and row j of b are the same record, but for
@@ -71,14 +72,14 @@ type signal[B records] interface {
 	payload(b B) payload
 }
 
-// outcome is what became of a batch, or of a part of one, in the hooks.
+// outcome is the result of the hooks for a batch, or for a part of one.
 type outcome struct {
 	out   result
 	ran   bool             // there was a VM to run on
-	first *scripting.Error // of the script; nil: there was none
+	first *scripting.Error // of the script; nil if there was no error
 }
 
-// consume takes b through all stages.
+// consume passes b through all stages.
 func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	c := p.c
 	c.instance.addCall()
@@ -98,15 +99,15 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 		}
 		return next.kind.accept(ctx, p.signal.payload(b))
 	}
-	// Before it is sent on, or what was sent could show more than what a process
-	// that dies here still knows.
+	// Flush before sending. Otherwise, the sent data could depend on state that is
+	// lost if the process dies here.
 	c.state.flush()
 	return c.router.send(ctx, c.instance.number, o.out, p.signal.payload(b).latest(c.opts.Clock))
 }
 
-// process returns what the hooks make of b. The error is errReplaced, a *heldError,
-// or why there was no VM or no room in the quarantine: what became of other parts
-// is lost.
+// process returns the result of the hooks for b. The error is errReplaced, a
+// *heldError, or the reason why there was no VM or no room in the quarantine.
+// In case of an error, the results of other parts are lost.
 func (p *pipeline[B]) process(ctx context.Context, b B, t terms) (o outcome, err error) {
 	if t.part {
 		return p.processAdmitted(ctx, b, t)
@@ -136,7 +137,7 @@ func (p *pipeline[B]) processAdmitted(ctx context.Context, b B, t terms) (o outc
 	return o, err
 }
 
-// processParts takes the parts of b through the stages side by side.
+// processParts passes the parts of b through the stages concurrently.
 func (p *pipeline[B]) processParts(ctx context.Context, b B, s *split[B], t terms) (o outcome, err error) {
 	var mu sync.Mutex
 	outs := make([]result, len(s.parts))
@@ -157,8 +158,8 @@ func (p *pipeline[B]) processParts(ctx context.Context, b B, s *split[B], t term
 	return o, err
 }
 
-// join makes one result of what became of the parts ins of b. joinMain joins what
-// goes to forward_to alone.
+// join joins the results of the parts ins of b. joinMain joins the batches that
+// are sent to forward_to only.
 func (p *pipeline[B]) join(b B, ins []B, outs []result, joinMain func(outs []B) B) (joined result) {
 	if len(outs) == 1 {
 		return outs[0]
@@ -181,15 +182,16 @@ func (p *pipeline[B]) join(b B, ins []B, outs []result, joinMain func(outs []B) 
 	return joined
 }
 
-// reportOutcome reports how the hooks ended for a source. Of a batch that is held
-// it is not known yet, and a piece that works says nothing.
+// reportOutcome reports the result of the hooks for a source. It reports
+// nothing for a held batch, whose result is not known yet, or for a piece that
+// succeeded.
 func (c *Component) reportOutcome(source uint64, t terms, o outcome, err error) {
 	_, held := err.(*heldError)
 	switch {
 	case !o.ran || held || t.replay:
 	case o.first != nil:
 		on := t.on
-		if on == scripting.OnErrorHold { // the script did not fail on all of the batch
+		if on == scripting.OnErrorHold { // the script did not fail on the whole batch
 			on = scripting.OnErrorQuarantine
 		}
 		c.report.reportFailure(source, o.first, onErrorSays[on], failureAge)

@@ -17,12 +17,12 @@ type worker struct {
 	vm    scripting.VM
 	win   view.Metrics
 	lines view.Logs
-	pool  *pool // that it is of
+	pool  *pool // that owns it
 	op    stall.Op
-	// call is the call at hand, nil outside of calls: what ctx is about.
+	// call is the current call, to which ctx refers. It is nil outside of calls.
 	call *call
 
-	// What a call needs, so that none is made for each batch.
+	// Memory of a call, reused for each batch.
 	at     call
 	limits scripting.Call
 	failed func(int, *scripting.Error) bool
@@ -37,14 +37,14 @@ func newWorker() *worker {
 	return w
 }
 
-// maxWaiting is how many VMs a pool may have more than for its work, one for
-// each that waits for the outside.
+// maxWaiting is the maximum number of additional VMs in a pool, one for each VM
+// that waits for external events.
 const maxWaiting = 64
 
-// pool lends VMs: bounded, so that a full pool is backpressure, and growing on
-// demand. It is channels and no sync.Pool, which would drop VMs at every
-// garbage collection. Both channels have room for VMs in the place of those
-// that wait for the outside; slots is filled up by as many until there are such.
+// pool lends VMs. It is limited, so that a full pool causes backpressure, and
+// grows on demand. It uses channels and not sync.Pool, which would drop VMs at
+// every garbage collection. Both channels have room for VMs that replace
+// waiting ones; the unused room in slots is filled up.
 type pool struct {
 	idle  chan *worker
 	slots chan struct{} // one for each VM that exists
@@ -53,12 +53,12 @@ type pool struct {
 
 	mu      sync.Mutex
 	spare   int // slots that are still filled up
-	extra   int // that were not filled up again
-	waiting int // workers that wait for the outside
-	peak    int // of waiting since the last sweep
+	extra   int // slots that are no longer filled up
+	waiting int // workers that wait for external events
+	peak    int // maximum of waiting since the last sweep
 }
 
-// workers is how many VMs a pool may have for its work.
+// workers returns the maximum number of working VMs in a pool.
 func workers() int { return 2 * runtime.GOMAXPROCS(0) }
 
 // newPool returns a pool of n VMs, and of up to extra more while VMs wait.
@@ -72,8 +72,8 @@ func newPool(n, extra int, newWorker func() (*worker, error)) *pool {
 	return p
 }
 
-// get borrows a worker, which must be put back. The error is the context's,
-// or that of making a VM.
+// get borrows a worker, which must be returned with put. The error is the
+// context's, or that of creating a VM.
 func (p *pool) get(ctx context.Context) (*worker, error) {
 	select {
 	case w := <-p.idle:
@@ -97,7 +97,7 @@ func (p *pool) get(ctx context.Context) (*worker, error) {
 	return w, nil
 }
 
-// put gives a worker back. A broken one is thrown away, and put reports that.
+// put returns a worker. It discards a broken one, and reports whether it did.
 func (p *pool) put(w *worker) (discarded bool) {
 	if w.vm.Broken() {
 		p.count.Add(-1)
@@ -108,8 +108,8 @@ func (p *pool) put(w *worker) (discarded bool) {
 	return false
 }
 
-// wait says that a worker waits for the outside: there may be another VM in its
-// place.
+// wait records that a worker waits for external events. Another VM may replace
+// it meanwhile.
 func (p *pool) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,29 +122,29 @@ func (p *pool) wait() {
 	}
 }
 
-// resume says that a worker waits no more. The VM in its place stays until a
-// sweep finds that so many were not needed: they would else be made anew for
-// every request.
+// resume records that a worker no longer waits. The VM that replaced it stays
+// until a sweep finds that it was not needed; otherwise, a VM would be created
+// for every request.
 func (p *pool) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting--
 }
 
-// shrink gives up VMs that stood in for waiting ones, as far as fewer waited
-// since the last sweep.
+// shrink discards VMs that replaced waiting ones, if fewer VMs waited since the
+// last sweep.
 func (p *pool) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ; p.extra > p.peak; p.extra-- {
 		select {
-		case p.slots <- struct{}{}: // it never came to a VM
+		case p.slots <- struct{}{}: // no VM was created for it
 		default:
 			select {
 			case <-p.idle:
 				p.count.Add(-1)
 			default:
-				return // all of them work: next time
+				return // all of them are in use: next time
 			}
 		}
 		p.spare++

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-run/weir/scripting/quarantine"
 )
 
-// quarantined are a node's store and its counts, which its instances hand
-// down.
+// quarantined contains a node's store and its counts, which its instances pass
+// on.
 type quarantined struct {
 	store   *quarantine.Store
 	stored  prometheus.Counter
@@ -62,7 +62,7 @@ func (q *quarantined) collectors() []prometheus.Collector {
 // payload is a batch of either signal.
 type payload struct{ outbox.Batch }
 
-// source returns where the batch comes from.
+// source returns the Source of the batch.
 func (p payload) source() uint64 {
 	if p.Logs != nil {
 		return p.Logs.Source
@@ -70,8 +70,8 @@ func (p payload) source() uint64 {
 	return p.Metrics.Source
 }
 
-// latest returns the latest time of the batch, Unix ms; of lines, whose times are of
-// no use to receivers, the time of c.
+// latest returns the latest time of the batch in Unix ms. For lines, whose
+// times receivers do not use, it returns the time of c.
 func (p payload) latest(c clock.Clock) int64 {
 	if p.Logs != nil || p.Metrics.Len() == 0 {
 		return c.Now().UnixMilli()
@@ -79,7 +79,7 @@ func (p payload) latest(c clock.Clock) int64 {
 	return slices.Max(p.Metrics.T)
 }
 
-// rows is the part of the given rows, which are ascending.
+// rows returns the part with the given rows, which are ascending.
 func (p payload) rows(rows []int) payload {
 	if p.Logs != nil {
 		return payload{outbox.Batch{Logs: p.Logs.Rows(rows)}}
@@ -87,7 +87,7 @@ func (p payload) rows(rows []int) payload {
 	return payload{outbox.Batch{Metrics: p.Metrics.Rows(rows)}}
 }
 
-// text is the batch in text form.
+// text returns the batch in text form.
 func (p payload) text() []byte {
 	if p.Logs != nil {
 		return batch.AppendLogsText(nil, p.Logs)
@@ -95,14 +95,13 @@ func (p payload) text() []byte {
 	return batch.AppendText(nil, p.Metrics)
 }
 
-// failures are the records of a batch that a call failed on, by the line that
-// did.
+// failures are the records of a batch on which a call failed, by script line.
 type failures struct {
-	err  *scripting.Error // the first
+	err  *scripting.Error // the first one
 	rows []int
 }
 
-// quarantineRecord notes a record for the quarantine.
+// quarantineRecord records a row for the quarantine.
 func (k *call) quarantineRecord(row int, e *scripting.Error) {
 	i := slices.IndexFunc(k.kept, func(f failures) bool { return f.err.Hook == e.Hook && f.err.Pos() == e.Pos() })
 	if i < 0 {
@@ -112,12 +111,12 @@ func (k *call) quarantineRecord(row int, e *scripting.Error) {
 	k.kept[i].rows = append(k.kept[i].rows, row)
 }
 
-// store puts what the call failed on into quarantine: as it came, so that it
-// goes through whatever the script becomes. whole is the error that costs all of
-// the batch, nil when there is none.
+// store puts the records on which the call failed into quarantine. It stores
+// them unchanged, so that any later version of the script can process them.
+// whole is an error that affects the whole batch, or nil.
 func (k *call) store(b payload, whole *scripting.Error) error {
 	if k.observe != nil {
-		return nil // a test has no disk
+		return nil // tests have no disk
 	}
 	if whole != nil {
 		k.kept = []failures{{err: whole}}
@@ -151,7 +150,7 @@ func (c *Component) storeEntry(b payload, e *scripting.Error) error {
 	return err
 }
 
-// hashArgs tells arguments apart without showing them.
+// hashArgs returns a hash that identifies arguments without revealing them.
 func hashArgs(values map[string]any) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -160,7 +159,7 @@ func hashArgs(values map[string]any) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// hashable is a value whose text is always the same.
+// hashable converts a value to one whose text is always the same.
 func hashable(v any) any {
 	switch v := v.(type) {
 	case scripting.Secret:

@@ -20,37 +20,39 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// quarantineRoutes serves what 'weir quarantine' asks for.
+// quarantineRoutes serves the requests of 'weir quarantine'.
 func (c *Component) quarantineRoutes(m *http.ServeMux) {
 	m.HandleFunc("POST /quarantine/drop", c.serveDrop)
 	m.HandleFunc("POST /quarantine/replay", c.serveReplay)
 }
 
-// maxRequest is how large a request may be: a script, and numbers.
+// maxRequest is the maximum size of a request, which contains a script and
+// numbers.
 const maxRequest = scripting.MaxFileSize + 1<<20
 
-// QuarantineRequest asks for a replay or a removal of entries.
+// QuarantineRequest requests a replay or a removal of entries.
 type QuarantineRequest struct {
 	IDs []uint64 `json:"ids"` // empty: all
-	// With is a script that the entries go through instead of the node's, nil
-	// for that one; what it leaves is shown, and sent on only with Send.
+	// With is a script that processes the entries instead of the node's script.
+	// Its output is shown, and is sent only if Send is set. nil: the node's
+	// script.
 	With *scripting.File `json:"with,omitempty"`
 	Send bool            `json:"send,omitempty"`
 }
 
-// QuarantineResult is what became of an entry.
+// QuarantineResult is the result for an entry.
 type QuarantineResult struct {
 	ID     uint64 `json:"id"`
-	Passed bool   `json:"passed"` // through the script, and as far as asked for
-	Gone   bool   `json:"gone"`   // from the store
+	Passed bool   `json:"passed"` // processed by the script, and sent if requested
+	Gone   bool   `json:"gone"`   // removed from the store
 	Error  string `json:"error,omitempty"`
-	// Outputs is what a script of the request left, in text form by output.
+	// Outputs contains the output of the request's script in text form, by output.
 	Outputs []QuarantineOutput `json:"outputs,omitempty"`
 }
 
-// QuarantineOutput is what left by one output.
+// QuarantineOutput contains the data that left by one output.
 type QuarantineOutput struct {
-	Name string `json:"name"` // forward_to, or that of an output
+	Name string `json:"name"` // forward_to, or the name of an output
 	Text string `json:"text"`
 }
 
@@ -68,7 +70,7 @@ func (c *Component) quarantineRequest(w http.ResponseWriter, r *http.Request) (r
 
 func answer(w http.ResponseWriter, results []QuarantineResult) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(results) // who asked is gone
+	_ = json.NewEncoder(w).Encode(results) // the client is gone
 }
 
 func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
@@ -113,8 +115,8 @@ func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
 	answer(w, results)
 }
 
-// replay sends an entry through a component, which is c or one that stands for
-// it, and on. What passes leaves the store.
+// replay processes an entry in a component, which is c or a substitute, and
+// sends the result. If it succeeds, the entry is removed from the store.
 func (c *Component) replay(ctx context.Context, through *Component, id uint64, req QuarantineRequest, res *QuarantineResult) error {
 	e, data, err := c.mem.quarantine.store.Read(id)
 	if err != nil {
@@ -123,7 +125,7 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	if accepts := through.script.Definition.Accepts(); e.Signal != accepts.String() && accepts != batch.SignalMetrics|batch.SignalLogs {
 		return fmt.Errorf("cannot replay entry %d: it holds %s, and the script takes %s", id, e.Signal, accepts)
 	}
-	// A source of its own: nothing is known of it, and nothing ends with it.
+	// It has its own source, so no cached data or staleness markers apply.
 	handles := batch.NewInterner(0)
 	defer handles.Clear()
 	text := batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
@@ -165,8 +167,8 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	return nil
 }
 
-// replaySink sends an entry through a sink. One of a script of the request sends
-// as well: there is nothing else that it could show.
+// replaySink sends an entry through a sink. The request's script sends as well,
+// because it has no other output to show.
 func (c *Component) replaySink(ctx context.Context, to *sink, id uint64, b payload, t terms, req QuarantineRequest, res *QuarantineResult) error {
 	if to.c != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
@@ -186,11 +188,11 @@ func (c *Component) replaySink(ctx context.Context, to *sink, id uint64, b paylo
 	return nil
 }
 
-// replayTries is how often what is refused is sent again.
+// replayTries is the number of retries after a refusal.
 const replayTries = 5
 
-// deliverReplayed sends what became of an entry. What some receivers refuse is
-// sent to those again for a while.
+// deliverReplayed sends the result for an entry. If receivers refuse it, it is
+// sent to them again for a while.
 func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) error {
 	err := c.router.send(ctx, c.instance.number, out, t)
 	for range replayTries {
@@ -209,7 +211,7 @@ func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) er
 	return nil
 }
 
-// show is what became of a batch in text form.
+// show returns the result for a batch in text form.
 func (c *Component) show(out result) []QuarantineOutput {
 	var shown []QuarantineOutput
 	for i, set := range c.router.sets {
@@ -227,8 +229,8 @@ func (c *Component) show(out result) []QuarantineOutput {
 	return shown
 }
 
-// try builds a component of another script that stands for c: with its
-// arguments, but apart from the graph, the counters and the state of the node.
+// try builds a component of another script as a substitute for c. It has the
+// arguments of c, but not its place in the graph, its counters or its state.
 // done ends it.
 func (c *Component) try(ctx context.Context, f scripting.File) (try *Component, done func(), err error) {
 	s, err := c.script.Recompile(f)
@@ -242,7 +244,7 @@ func (c *Component) try(ctx context.Context, f scripting.File) (try *Component, 
 	o := c.opts
 	o.Registerer, o.Stats = prometheus.NewRegistry(), new(flow.Stats)
 	o.Health, o.Export = func(component.Health) {}, func(any) {}
-	o.StoragePath, o.DataPath = "", "" // nothing of it is kept
+	o.StoragePath, o.DataPath = "", "" // nothing of it is stored
 	if try, err = New(s, o, args, nil); err != nil {
 		return nil, nil, err
 	}
@@ -264,7 +266,7 @@ func (c *Component) try(ctx context.Context, f scripting.File) (try *Component, 
 	}, nil
 }
 
-// copyArgs fills in the arguments of one type made by block.TypeOf with those of
+// copyArgs copies the arguments from one type created by block.TypeOf to
 // another, by name.
 func copyArgs(into, from any) error {
 	dst, src := reflect.ValueOf(into).Elem(), reflect.ValueOf(from).Elem()

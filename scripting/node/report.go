@@ -11,37 +11,37 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// failureAge is after how long without a batch a source that failed last no
-// longer makes its node unhealthy: it is gone.
+// failureAge is the time without a batch after which a source whose last call
+// failed no longer makes its node unhealthy, because it is gone.
 const failureAge = 10 * time.Minute
 
-// maxPositions bounds the script lines whose errors are logged.
+// maxPositions is the maximum number of script lines whose errors are logged.
 const maxPositions = 1000
 
-// Log lines of a script: so many at once, and so many a second.
+// Limits of a script's log lines: burst, and lines per second.
 const (
 	logBurst = 20
 	logRate  = 10
 )
 
-// reporter turns errors of a script into health, log lines and counts.
+// reporter reports errors of a script as health, log lines and counts.
 type reporter struct {
 	o       component.Options
 	script  string
 	metrics *metrics
-	says    string // what becomes of data, beside the error
+	says    string // what happens to data, in addition to the error
 
-	telling sync.Mutex // held while the health is reported
-	said    bool       // late, as it was reported last; under telling
+	telling sync.Mutex // held while health is reported
+	said    bool       // late, as last reported; guarded by telling
 
 	mu      sync.Mutex
-	fails   map[uint64]time.Time // sources whose last call failed: until when that counts
+	fails   map[uint64]time.Time // sources whose last call failed, and until when that counts
 	health  component.HealthState
 	message string
-	logged  map[string]bool  // positions that are in the log since all was well
-	quiet   int              // errors since then that are not
+	logged  map[string]bool  // positions logged since the node was last healthy
+	quiet   int              // errors since then that were not logged
 	last    *scripting.Error // since then
-	late    *scripting.Error // of a call that took longer than it may, since then
+	late    *scripting.Error // the last exceeded time limit since then
 	tokens  float64
 	filled  time.Time
 }
@@ -53,7 +53,7 @@ func newReporter(o component.Options, script string, m *metrics) *reporter {
 	}
 }
 
-// errored counts an error and writes it to the log when its line is new there.
+// errored counts an error and logs it if its line has not been logged yet.
 func (r *reporter) errored(e *scripting.Error) {
 	if e.Script == "" {
 		e.Script = r.script
@@ -90,7 +90,7 @@ func (r *reporter) errored(e *scripting.Error) {
 	r.o.Logger.Error("script failed", attrs...)
 }
 
-// done reports how the call for a source ended: err is its first error.
+// done reports the end of a call for a source. err is its first error, or nil.
 func (r *reporter) done(source uint64, err *scripting.Error) {
 	if err != nil {
 		r.failing(source, err, failureAge)
@@ -106,13 +106,13 @@ func (r *reporter) done(source uint64, err *scripting.Error) {
 	r.recoverIfWell(now)
 }
 
-// failing is done with an error of a source that may not be heard of for an age.
+// failing reports an error of a source that may not send for longer than age.
 func (r *reporter) failing(source uint64, err *scripting.Error, age time.Duration) {
 	r.reportFailure(source, err, r.says, age)
 }
 
-// reportDelivered reports that a batch which was held got through: over is the limit that
-// it did in parts for, nil when there is none.
+// reportDelivered reports that a held batch was processed. over is the limit
+// because of which it was processed in parts, or nil.
 func (r *reporter) reportDelivered(source uint64, over *scripting.Error) {
 	if over == nil {
 		r.done(source, nil)
@@ -121,7 +121,7 @@ func (r *reporter) reportDelivered(source uint64, over *scripting.Error) {
 	r.reportFailure(source, over, inPartsSays, failureAge)
 }
 
-// reportFailure is failing, with what becomes of data.
+// reportFailure is like failing, with a text about what happens to data.
 func (r *reporter) reportFailure(source uint64, err *scripting.Error, says string, age time.Duration) {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
@@ -141,8 +141,8 @@ func (r *reporter) reportFailure(source uint64, err *scripting.Error, says strin
 	}
 }
 
-// reportHealth reports how the node is by now: of several at once, the last one reports
-// the last health.
+// reportHealth reports the current health. If several calls overlap, the last
+// one reports the latest health.
 func (r *reporter) reportHealth(now time.Time) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
@@ -160,7 +160,8 @@ func (r *reporter) reportHealth(now time.Time) {
 	}
 }
 
-// recoverIfWell is called with mu held and lets it go: healthy when nothing fails.
+// recoverIfWell is called with mu held and unlocks it. It reports healthy if
+// nothing fails.
 func (r *reporter) recoverIfWell(now time.Time) {
 	if len(r.fails) > 0 || r.health == component.Healthy {
 		r.mu.Unlock()
@@ -170,7 +171,7 @@ func (r *reporter) recoverIfWell(now time.Time) {
 	r.health, r.message = component.Healthy, ""
 	quiet := r.quiet
 	r.late = nil
-	if again { // else errors of a call that is under way are told once it is done
+	if again { // otherwise, the errors of a running call are reported at its end
 		clear(r.logged)
 		r.quiet, r.last = 0, nil
 	}
@@ -181,14 +182,15 @@ func (r *reporter) recoverIfWell(now time.Time) {
 	r.reportHealth(now)
 }
 
-// lastError is the last error since all was well, nil when it is.
+// lastError returns the last error since the node was healthy, or nil if it is
+// healthy.
 func (r *reporter) lastError() *scripting.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// forgetIdleSources forgets the failures of sources that send no more.
+// forgetIdleSources removes the failures of sources that no longer send.
 func (r *reporter) forgetIdleSources() {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
@@ -200,7 +202,7 @@ func (r *reporter) forgetIdleSources() {
 	r.recoverIfWell(now)
 }
 
-// log writes a line that the script wrote.
+// log logs a line that the script wrote.
 func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
@@ -215,7 +217,7 @@ func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
 		r.metrics.silenced.Inc()
 		return
 	}
-	// The message is the script's own.
+	// The message comes from the script.
 	msg = component.Shorten(msg)
 	fields = fields[:min(len(fields), 2*scripting.MaxLogFields)]
 	for i, f := range fields {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// search returns the search for the records of b that the script fails on. Its
+// search starts the search for the records of b that the script fails on. Its
 // parts enter the pipeline at the first stage.
 func (p *pipeline[B]) search(b B, t terms) *search[B] {
 	s := newSearch[B](t, b.Len(), p.c.admission.ends)
@@ -20,14 +20,15 @@ func (p *pipeline[B]) search(b B, t terms) *search[B] {
 	return s
 }
 
-// joined returns what became of all parts of b.
+// joined joins the results of all parts of b.
 func (p *pipeline[B]) joined(b B, s *search[B]) result {
 	ins, outs := s.parts()
 	return p.join(b, ins, outs, nil)
 }
 
-// isolate returns what becomes of b, which a call failed on: on_error decides about
-// the records that the script fails on alone, the others go on.
+// isolate returns the result for b, on which a call failed. on_error applies to
+// the records that the script fails on individually; the other records are
+// sent.
 func (p *pipeline[B]) isolate(ctx context.Context, b B, t terms, err *heldError) (outcome, error) {
 	o := outcome{ran: true, first: err.err}
 	t.part = true
@@ -44,10 +45,10 @@ func (p *pipeline[B]) isolate(ctx context.Context, b B, t terms, err *heldError)
 	return o, nil
 }
 
-// hold returns what becomes of b, which the script failed on and which is held: all
-// of it, once the script works, or what is left without the records that it fails
-// on, once they are known. The error is errReplaced if another instance is to have
-// b instead.
+// hold returns the result for b, which is held because the script failed on it:
+// the whole batch when the script works, or the rest of it when the failing
+// records are known. If the error is errReplaced, another instance must process
+// b.
 func (p *pipeline[B]) hold(ctx context.Context, b B, t terms, err *heldError) (out result, _ error) {
 	c := p.c
 	c.mem.held.Inc()
@@ -78,7 +79,7 @@ func (p *pipeline[B]) hold(ctx context.Context, b B, t terms, err *heldError) (o
 			return p.joined(b, s), nil
 		}
 		c.report.reportFailure(source, err.err, onErrorSays[scripting.OnErrorHold], failureAge)
-		if backoff == minHold { // the first time that it waits
+		if backoff == minHold { // before its first wait
 			release = c.holding.add(c)
 		}
 		if failed := c.awaitRetry(ctx, t, err, backoff); failed != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// router is the last stage: it sends what became of a batch to the receivers.
+// router is the last stage. It sends the result for a batch to the receivers.
 type router struct {
 	exits   []flow.Exit
-	sets    []uint64 // the sets of ways in exits, each once, after that of forward_to alone
+	sets    []uint64 // the sets of ways in exits, each once; the first is forward_to alone
 	all     *flow.Exits
 	sends   batch.Signals
 	outputs []string
@@ -21,7 +21,7 @@ type router struct {
 	stats   *flow.Stats
 }
 
-// openRouter opens the exits to where the ways lead.
+// openRouter opens the exits for the ways.
 func (c *Component) openRouter(ways [][]*flow.Receiver) {
 	c.router = router{
 		exits: c.mem.exits.Open(c.opts.Stats, ways...), sets: []uint64{1}, all: c.mem.exits,
@@ -34,8 +34,8 @@ func (c *Component) openRouter(ways [][]*flow.Receiver) {
 	}
 }
 
-// leads reports whether records of a signal that leave by a way are sent to a
-// receiver. Nobody expects receivers of forward_to.
+// leads reports whether records of a signal on the given way are sent to a
+// receiver. forward_to may be empty.
 func (r *router) leads(way int, signal batch.Signals) bool {
 	found := false
 	for _, x := range r.exits {
@@ -48,16 +48,16 @@ func (r *router) leads(way int, signal batch.Signals) bool {
 	return way == 0 && !found
 }
 
-// sendsTo reports whether records of a signal are sent by an exit.
+// sendsTo reports whether records of a signal are sent through an exit.
 func (r *router) sendsTo(x flow.Exit, signal batch.Signals) bool {
 	return r.sends == signal || r.sends&signal != 0 && x.Sender.Takes(signal)
 }
 
-// send sends what the rules of an instance (see batch.Outputs) made of a batch,
-// whose latest time is t, Unix ms. If it returns nil, all receivers have accepted
-// it. The error is a *flow.Partial if some have not.
+// send sends the result of an instance's rules (see batch.Outputs) for a batch
+// whose latest time is t, in Unix ms. If it returns nil, all receivers have
+// accepted it. If some have not, the error is a *flow.Partial.
 func (r *router) send(ctx context.Context, instance uint64, out result, t int64) error {
-	if len(r.exits) == 1 && r.sends == batch.SignalMetrics && out.samples != nil && !r.all.AnyClosed() { // as it mostly is
+	if len(r.exits) == 1 && r.sends == batch.SignalMetrics && out.samples != nil && !r.all.AnyClosed() { // the most common case
 		x := r.exits[0]
 		return x.Sender.Send(ctx, instance, out.samples[slices.Index(r.sets, x.Ways)], t)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// wayNames are the names of a set of ways.
+// wayNames returns the names of a set of ways.
 func wayNames(d *scripting.Definition, set uint64) string {
 	var names []string
 	for way, name := range append([]string{"forward_to"}, d.Outputs...) {

@@ -12,20 +12,20 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// called is what the stage run leaves to the stage apply.
+// called is the output of the stage run and the input of the stage apply.
 type called[B records] struct {
-	k *call // whose windows have the edits of the hooks; it is open
-	// remembered is what becomes of the batch if k is nil: no hook had to be called.
+	k *call // its windows contain the edits of the hooks; it is open
+	// remembered is the cached result if k is nil: no hook had to be called.
 	remembered view.Result[B]
 }
 
-// run is the third stage: it calls the hooks with b, on a VM of the node. The error
-// is why there was no VM.
+// run is the third stage. It calls the hooks with b, on a VM of the node. The
+// error means that there was no VM.
 func (p *pipeline[B]) run(ctx context.Context, b B, t terms) (called[B], error) {
 	c := p.c
 	labels, whole := p.signal.hooks(c.script.Definition)
 	if !whole && c.script.Definition.Sends&p.signal.bit() != 0 {
-		// The hook for labels may have seen all of them.
+		// The decisions of the hook for labels may all be cached.
 		if out, ok := p.signal.remember(c.instance.Cache, b); ok {
 			return called[B]{remembered: out}, nil
 		}
@@ -44,24 +44,24 @@ func (p *pipeline[B]) run(ctx context.Context, b B, t terms) (called[B], error) 
 	return called[B]{k: k}, nil
 }
 
-// call is one call of a script: the hooks with one batch, or a hook that gets no
-// batch. It is valid until the next one on its worker.
+// call is one call of a script: the hooks for one batch, or a hook that does
+// not get a batch. It is valid until the next call on its worker.
 type call struct {
 	host.Call
 	terms
 	c *Component
 	w *worker
-	// ctx is that of the sender of the batch. It is stored because VMs call host functions
-	// without a context.
+	// ctx belongs to the sender of the batch. It is stored because VMs call host
+	// functions without a context.
 	ctx    context.Context
-	run    *runner       // it is the hook run
+	run    *runner       // set for the hook run
 	opened batch.Signals // whose windows are open
 
 	began time.Time // of the machine's clock
 	losses
 
-	sends   *sending // nil: it is not of a sink's send
-	outside bool     // it used the outside
+	sends   *sending // nil except for the hook send of a sink
+	outside bool     // it made external requests
 }
 
 // newCall begins a call on a worker.
@@ -73,27 +73,27 @@ func (c *Component) newCall(ctx context.Context, w *worker, t terms) *call {
 	return w.call
 }
 
-// callName is what an operation of a script is called, and callGrace what it may
-// take beyond the script's own limits: they count the time that the call had the
-// CPU, which on a busy machine is less than what went by.
+// callName is the name of a script call as a watched operation. callGrace is
+// the additional time that it may take beyond the script's own limits, which
+// count CPU time: on a busy machine, more time passes.
 const (
 	callName  = "a call of the script"
 	callGrace = 5 * time.Second
 )
 
-// begin makes the node unhealthy when the call does not return in time: functions
-// of the host may take longer than the limits that the VM looks after.
+// begin makes the node unhealthy if the call does not return in time, because
+// host functions may take longer than the limits that the VM enforces.
 func (w *worker) begin(c *Component) {
 	c.opts.Watch.Start(&w.op, callName, c.block.Limits.Time+callGrace)
 }
 
-// done ends the call: it holds nothing of whoever sent the batch.
+// done ends the call and releases references to the sender of the batch.
 func (k *call) done() {
 	k.w.op.End()
 	k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil
 }
 
-// limits are those of a call for so many records.
+// limits returns the limits of a call for the given number of records.
 func (k *call) limits(records int) *scripting.Call {
 	c, w := k.c, k.w
 	emit := int64(c.block.EmitLimit(c.script.Definition.Kind, records))
@@ -107,8 +107,8 @@ func (k *call) limits(records int) *scripting.Call {
 	return &w.limits
 }
 
-// openSamples puts a window over an empty batch, for samples that are emitted, and
-// openLines one for lines. The result is nil if the script sends none.
+// openSamples opens a window over an empty batch for emitted samples, openLines
+// one for emitted lines. The result is nil if the script sends none.
 func (k *call) openSamples(source, way uint64) *view.Metrics {
 	if k.c.script.Definition.Sends&batch.SignalMetrics == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (k *call) openLines(source, way uint64) *view.Logs {
 	return &k.w.lines
 }
 
-// callHooks calls the hooks with b. The error costs the batch.
+// callHooks calls the hooks with b. An error affects the whole batch.
 func (p *pipeline[B]) callHooks(k *call, b B, labels, whole bool) (err error) {
 	c, w := k.c, k.w
 	defer k.catchPanic(p.signal.bit().String(), &err)
@@ -150,8 +150,8 @@ func (p *pipeline[B]) callHooks(k *call, b B, labels, whole bool) (err error) {
 	return nil
 }
 
-// catchPanic makes an error of a panic: one of ours must cost one batch and one VM,
-// not the node.
+// catchPanic converts a panic to an error, so that a bug in weir affects one
+// batch and one VM, not the node.
 func (k *call) catchPanic(hook string, err *error) {
 	if v := recover(); v != nil {
 		k.w.vm = brokenVM{k.w.vm}
@@ -159,8 +159,9 @@ func (k *call) catchPanic(hook string, err *error) {
 	}
 }
 
-// runSeries calls the hook series with one new series, runStream the hook stream
-// with one new stream. An error costs the record; the next batch asks again.
+// runSeries calls the hook series for a new series, runStream the hook stream
+// for a new stream. An error affects the record; the hook is called again for
+// the next batch.
 func (k *call) runSeries(row int, s *view.Series) error {
 	return k.runLabels(row, "series", &k.w.win.Window, func() error { return k.w.vm.Series(s) },
 		func() string { return k.w.win.Batch().Series[row].String() })
@@ -171,7 +172,7 @@ func (k *call) runStream(row int, s *view.Stream) error {
 		func() string { return string(batch.AppendStream(nil, k.w.lines.Batch().Stream[row])) })
 }
 
-// runLabels calls a hook that gets the labels of a row, which record describes.
+// runLabels calls a hook for the labels of a row. record describes the row.
 func (k *call) runLabels(row int, name string, rows *view.Window, hook func() error, record func() string) error {
 	k.c.mem.metrics.calls.WithLabelValues(name).Inc()
 	k.Remembering = true
@@ -191,16 +192,16 @@ func (k *call) runLabels(row int, name string, rows *view.Window, hook func() er
 	return view.ErrSkip
 }
 
-// borrow gets a VM of p. An error of making one is reported.
+// borrow borrows a VM of p. An error in creating one is reported.
 func (c *Component) borrow(ctx context.Context, p *pool) (*worker, error) {
 	w, err := p.get(ctx)
-	if e, ok := errors.AsType[*scripting.Error](err); ok { // else ctx ended
+	if e, ok := errors.AsType[*scripting.Error](err); ok { // otherwise, ctx ended
 		c.report.errored(e)
 	}
 	return w, err
 }
 
-// brokenVM is a VM after a panic in a host function.
+// brokenVM replaces a VM after a panic in a host function.
 type brokenVM struct{ scripting.VM }
 
 func (brokenVM) Broken() bool { return true }

@@ -5,16 +5,16 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Script is a compiled script, as its components need it.
+// Script is a compiled script with the data that its components need.
 type Script struct {
-	Name       string // of the block
-	Version    string // changes with the files that it is made of
+	Name       string // name of the block
+	Version    string // changes with the files of the script
 	File       scripting.File
 	Program    scripting.Program
 	Definition *scripting.Definition
-	NewArgs    func() any // arguments with the defaults filled in
+	NewArgs    func() any // creates arguments with their defaults
 	Outside    host.Outside
 	Modules    []*scripting.Module                   // the standard library
-	Recompile  func(scripting.File) (*Script, error) // the same component from another text
-	History    *History                              // nil: its versions are not kept
+	Recompile  func(scripting.File) (*Script, error) // compiles another text as the same component
+	History    *History                              // nil if its versions are not kept
 }

@@ -10,75 +10,77 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxIsolating is how many calls look for the records that a script fails on, in
-// a batch that it failed on as a whole. A batch that is held gets as many after
-// each back-off.
+// maxIsolating is the maximum number of calls that search for the records that
+// a script fails on, in a batch that it failed on as a whole. For a held batch,
+// the limit applies again after each back-off.
 const maxIsolating = 64
 
-// A script that has worked on no part after isolatingTime and minIsolating calls,
-// which are halves of some thousand records down to one, is asked no more: it may
-// use all of its time for each call.
+// After isolatingTime and minIsolating calls without a success, which reach
+// from a thousand records down to one, the search stops, because the script may
+// use its whole time limit for each call.
 const (
 	isolatingTime = 5 * time.Second
 	minIsolating  = 12
 )
 
-// A search finds the records that the script fails on in a batch that it failed on
-// as a whole. It calls the script for halves, down to one record, so that neither a
-// batch that is too much at once nor a record that the script cannot process stops
-// the others. What became of a part is kept when a later part fails.
+// A search finds the records that the script fails on in a batch that it failed
+// on as a whole. It calls the script for halves, down to one record, so that
+// neither a batch that is too large nor a record that the script cannot process
+// stops the other records. The results of parts are kept if a later part fails.
 type search[B interface{ Len() int }] struct {
 	terms terms // of its parts
 	slice func(rows *batch.Rows, from int) B
 	run   func(ctx context.Context, part B, t terms) (result, error)
 	ends  func() bool // whether this version of the script ends
 
-	// sparing says that calls which use the outside are few while none works.
+	// sparing limits the calls that make external requests as long as none
+	// succeeds.
 	sparing bool
 
-	todo  []span // the next is the last
+	todo  []span // the last element is next
 	done  []piece[B]
-	bad   []span           // that the script failed on, each a record, or records for themselves
-	good  int              // records that it worked on
+	bad   []span           // that the script failed on: single records, or parts whose records all failed
+	good  int              // number of records on which it succeeded
 	calls int              // since the last back-off
 	began time.Time        // of the first of calls
 	stale bool             // some of bad are from before the last back-off
-	over  *scripting.Error // the limit that made parts of it; nil: none did
-	tries int              // in how many rounds it failed on all there is
-	used  bool             // it used the outside in a call that failed
+	over  *scripting.Error // the limit because of which the batch was split; nil: none
+	tries int              // number of rounds in which it failed on everything
+	used  bool             // a failed call made external requests
 }
 
-// newSearch returns a search in a batch of n records, which was called on the terms t.
+// newSearch returns a search in a batch of n records, which was called on the
+// terms t.
 func newSearch[B interface{ Len() int }](t terms, n int, ends func() bool) *search[B] {
 	t.total = n
 	return &search[B]{terms: t, ends: ends, todo: []span{{0, n}}}
 }
 
-// span is the rows of a batch from from on, below to.
+// span contains the rows i of a batch with from <= i < to.
 type span struct{ from, to int }
 
-// piece is what became of a part.
+// piece is the result for a part.
 type piece[B any] struct {
 	span
 	in  B
 	out result
 }
 
-// verdict is what a round of a search has shown.
+// verdict is the conclusion from a round of a search.
 type verdict uint8
 
 const (
-	undecided  verdict = iota // it is asked again after a back-off
+	undecided  verdict = iota // retry after a back-off
 	works                     // on all records
-	worksByNow                // on others, so what it failed on before is asked again
+	worksByNow                // on other records, so the failed ones are retried
 	blamed                    // the records are to blame
 )
 
-// verdict returns what the calls since the last back-off have shown: last is the
-// last error of them, nil when there was none, err that before.
+// verdict returns the conclusion from the calls since the last back-off. last
+// is their last error, or nil; err is the error before them.
 func (p *search[B]) verdict(t *trust, last, err *heldError) verdict {
 	switch {
-	case last != nil && last.outside, len(p.todo) > 0: // or the calls are used up
+	case last != nil && last.outside, len(p.todo) > 0: // or no calls are left
 		return undecided
 	case len(p.bad) == 0:
 		return works
@@ -93,25 +95,26 @@ func (p *search[B]) verdict(t *trust, last, err *heldError) verdict {
 	return undecided
 }
 
-// nextRound begins the calls after a back-off.
+// nextRound starts a round of calls after a back-off.
 func (p *search[B]) nextRound() {
 	if p.calls, p.stale = 0, len(p.bad) > 0; len(p.todo) == 0 {
 		p.retry()
 	}
 }
 
-// reportToTest tells a test of an error that no part had; retryFailed reports the
-// errors of parts.
+// reportToTest reports an error that no part had to a test; retryFailed reports
+// the errors of parts.
 func (p *search[B]) reportToTest(err *heldError) {
 	if tell := p.terms.observe; tell != nil && len(p.bad)+len(p.todo) == 0 {
 		tell(err.err)
 	}
 }
 
-// halve calls the script for smaller and smaller parts, until it is known which
-// records it fails on or the calls are used up. err is why it failed on the next of
-// todo, nil if it is still to be called for that. A failure of the outside ends the
-// search: last is then its error, else the last one.
+// halve calls the script for smaller and smaller parts, until the failing
+// records are known or no calls are left. err is the error for the next part in
+// todo, or nil if the script has not been called for it yet. An external
+// failure ends the search; last is then its error. Otherwise, last is the last
+// error.
 func (p *search[B]) halve(ctx context.Context, err *heldError) (last *heldError, _ error) {
 	for {
 		if err != nil {
@@ -129,8 +132,8 @@ func (p *search[B]) halve(ctx context.Context, err *heldError) (last *heldError,
 	}
 }
 
-// failed makes two parts of the next one, which the script failed on, or knows
-// what it failed on.
+// failed splits the next part, on which the script failed, or records its rows
+// as failed.
 func (p *search[B]) failed(err *heldError) {
 	p.used = p.used || err.used
 	last := len(p.todo) - 1
@@ -147,13 +150,13 @@ func (p *search[B]) failed(err *heldError) {
 	}
 }
 
-// retry has the script asked again about what it failed on.
+// retry schedules the failed records for another call.
 func (p *search[B]) retry() {
 	slices.Reverse(p.bad)
 	p.todo, p.bad, p.stale, p.calls = append(p.todo, p.bad...), nil, false, 0
 }
 
-// runAll runs the script on what is to do, as long as there are calls left.
+// runAll runs the script on the parts in todo, as long as calls are left.
 func (p *search[B]) runAll(ctx context.Context) error {
 	for len(p.todo) > 0 && p.calls < maxIsolating {
 		if p.calls == 0 {
@@ -182,8 +185,8 @@ func (p *search[B]) runPart(ctx context.Context, s span, t terms) error {
 	return err
 }
 
-// retryFailed calls the script for the last time for what it failed on, and for
-// what is not known: on is what becomes of that if it fails again.
+// retryFailed calls the script for the last time for the failed and the
+// undecided records. on specifies what happens if it fails again.
 func (p *search[B]) retryFailed(ctx context.Context, on scripting.OnError) error {
 	t := p.terms
 	t.on, t.final = on, true
@@ -202,7 +205,7 @@ func (p *search[B]) retryFailed(ctx context.Context, on scripting.OnError) error
 	return nil
 }
 
-// parts returns the parts in their order, and what became of them.
+// parts returns the parts in order, with their results.
 func (p *search[B]) parts() (ins []B, outs []result) {
 	slices.SortFunc(p.done, func(a, b piece[B]) int { return a.from - b.from })
 	for _, d := range p.done {
@@ -218,8 +221,8 @@ func lenOf(spans []span) (n int) {
 	return n
 }
 
-// overran reports whether err is of a limit that a call stays within when it has
-// less to do: not that of what it waits for.
+// overran reports whether err is a limit that a smaller call may stay within.
+// The limit on waiting is not one of them.
 func overran(err *scripting.Error) bool {
 	return errors.Is(err, scripting.ErrLimit) && !errors.Is(err, errWaited)
 }

@@ -17,11 +17,11 @@ import (
 
 var _ component.HTTPHandler = (*Component)(nil)
 
-// hookHTTP is the hook of a source that requests come to.
+// hookHTTP is the hook of a source that handles requests.
 const hookHTTP = "http"
 
-// The times that clients have, of the machine's clock: to send a body (on an
-// address of the node's own, listen.read_timeout says) and to take the answer.
+// Time limits for clients, on the machine's clock: to send a body
+// (listen.read_timeout for the node's own address) and to read the response.
 const (
 	bodyTime   = 30 * time.Second
 	answerTime = 30 * time.Second
@@ -35,7 +35,7 @@ func (c *Component) Handler() http.Handler {
 	return (*routes)(nil)
 }
 
-// routes are the routes of an instance; nil has none.
+// routes are the routes of an instance; nil has no routes.
 type routes struct{ mux *http.ServeMux }
 
 func (s *source) openRoutes() {
@@ -47,14 +47,14 @@ func (s *source) openRoutes() {
 
 // ServeHTTP finds the route of a request.
 func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if rs == nil { // the next version of the script takes no requests
+	if rs == nil { // the next version of the script accepts no requests
 		http.NotFound(w, r)
 		return
 	}
 	h, pattern := rs.mux.Handler(r)
 	if _, ours := h.(*route); !ours && pattern != "" {
-		// A redirect to a cleaner path, which would not know what stands before
-		// the component's own.
+		// This is a redirect to a cleaned path. It would lack the prefix of the
+		// component's path.
 		http.NotFound(w, r)
 		return
 	}
@@ -67,7 +67,7 @@ type route struct {
 	scripting.Route
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP handles a request.
 func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out, to := rt.s.serve(w, r, rt.Route)
 	if to != nil {
@@ -75,12 +75,12 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rt.s.c.mem.metrics.served.WithLabelValues(fmt.Sprintf("%dxx", out.Status/100)).Inc()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a server of a test has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a test server has no deadline
 	out.Write(w)
 }
 
-// serve answers a request, or says which other instance is to have it; its
-// body is there to be read again then.
+// serve handles a request, or returns the instance that must handle it instead.
+// The body can then be read again.
 func (s *source) serve(w http.ResponseWriter, r *http.Request, rt scripting.Route) (*host.Reply, *Component) {
 	c := s.c
 	limits := c.block.RequestLimits()
@@ -98,7 +98,8 @@ func (s *source) serve(w http.ResponseWriter, r *http.Request, rt scripting.Rout
 	if e, ok := errors.AsType[*host.BodyError](err); ok {
 		return host.Refuse(e.Status, "%v", err), nil
 	}
-	// Or the server would take its end for that of the client.
+	// Otherwise, the server would interpret the deadline as the end of the
+	// connection.
 	_ = conn.SetReadDeadline(time.Time{})
 
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -117,9 +118,9 @@ func (s *source) serve(w http.ResponseWriter, r *http.Request, rt scripting.Rout
 
 var errNotInTime = errors.New("it took longer than script.limits.wait")
 
-// request runs the hook of a route and sends what it emits. next is the
-// component that is to do so instead. ctx ends at until, when a hook that waits
-// may have heard of its own limit already.
+// request runs the hook of a route and sends the emitted records. next is the
+// component that must handle the request instead, if any. ctx ends at until; by
+// then, a hook that waits may already have reached its own limit.
 func (s *source) request(ctx context.Context, r *http.Request, rt scripting.Route, body string, until time.Time) (out *host.Reply, next *Component) {
 	c := s.c
 	later := func(err error) (*host.Reply, *Component) {
@@ -177,7 +178,7 @@ func (s *source) request(ctx context.Context, r *http.Request, rt scripting.Rout
 
 const scriptFailed = "the script failed; weir's log says why"
 
-// lost counts what a hook emitted and nobody gets.
+// lost counts records that a hook emitted and that are not sent.
 func (s *source) lost(out result, reason string) {
 	c := s.c
 	c.opts.Stats.Drop(reason, out.samples.len())

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// progress is how far a component has come, for those who wait for it: tests,
-// whose clock goes on only when all that was due has been done.
+// progress is the progress of a component, for tests that wait until all due
+// work is done before they advance the clock.
 type progress struct {
 	mu      sync.Mutex
 	opened  bool
 	failed  error                // of the last setup
-	next    map[string]time.Time // when timers ring, by key
-	changed chan struct{}        // closed and replaced when any of it changes
+	next    map[string]time.Time // when timers fire next, by key
+	changed chan struct{}        // closed and replaced at each change
 }
 
 func newProgress() *progress {
@@ -32,9 +32,9 @@ func (p *progress) update(f func()) {
 }
 
 // Settled waits until the component has set up, has run the timers that are due
-// by its clock, and its run waits, and returns when the next one rings or run
-// goes on; zero for never. The
-// error is setup's, or the context's. Run must be running.
+// by its clock, and its hook run waits. It returns the time when the next timer
+// fires or run continues, or zero for never. The error is setup's, or the
+// context's. Run must be running.
 func (c *Component) Settled(ctx context.Context) (next time.Time, err error) {
 	for {
 		next, done, changed, err := c.awaitIdle()
@@ -76,9 +76,9 @@ func (c *Component) awaitIdle() (next time.Time, done bool, changed <-chan struc
 	return next, true, p.changed, nil
 }
 
-// timerSummary is a timer, or poll, and when it rings next.
+// timerSummary is a timer, or poll, with the time when it fires next.
 type timerSummary struct {
-	Name string    `json:"name"` // the interval of one of every, poll
+	Name string    `json:"name"` // the interval of a timer in every, or poll
 	Next time.Time `json:"next"`
 }
 
@@ -94,8 +94,9 @@ func (ts *timers) summaries() (out []timerSummary) {
 	return out
 }
 
-// StateOf returns what a piece of the node's state holds, for tests: a map by
-// key, of a set the list of its keys, sorted, of a queue that of its values.
+// StateOf returns the content of a piece of the node's state, for tests: for a
+// map the values by key, for a set a sorted list of keys, for a queue a list of
+// values.
 func (c *Component) StateOf(name string) (scripting.Value, error) {
 	v := host.StateView{Node: c.opts.ID, Now: c.opts.Clock.Now().UnixMilli()}
 	if c.state != nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// shipper sends what requests emitted, one batch after the other, so that the
-// order of a series is that in which requests were answered: what comes while
-// one is on its way is joined into the next, or each would wait for the journal
-// writes of all before it. The instances of a node share it.
+// shipper sends the records that requests emitted, one batch after another, so
+// that the order of a series is that of the responses. Records that arrive
+// while a batch is being sent are joined into the next batch; otherwise, each
+// request would wait for all earlier journal writes. The instances of a node
+// share it.
 type shipper struct {
 	source uint64
 	turn   chan struct{} // capacity 1: holds a value while somebody sends
@@ -24,7 +25,7 @@ type shipper struct {
 	waiting []*shipment
 }
 
-// shipment is what one request emitted.
+// shipment contains the records that one request emitted.
 type shipment struct {
 	c    *Component
 	out  result
@@ -35,12 +36,12 @@ func newShipper() *shipper {
 	return &shipper{source: batch.NewPushSource(), turn: make(chan struct{}, 1)}
 }
 
-// maxShipped is how many records of several requests go into one batch.
+// maxShipped is the maximum number of records of several requests in one batch.
 const maxShipped = 10_000
 
-// send sends what a request emitted through c, and returns when it was
-// accepted. It gives up when ctx ends, or when it was not accepted within limit;
-// it may be accepted all the same then.
+// send sends the records that a request emitted through c, and returns when
+// they were accepted. It gives up when ctx ends or after limit; the records may
+// still be accepted then.
 func (s *shipper) send(ctx context.Context, c *Component, out result, limit time.Duration) error {
 	mine := &shipment{c: c, out: out, done: make(chan error, 1)}
 	s.mu.Lock()
@@ -48,7 +49,7 @@ func (s *shipper) send(ctx context.Context, c *Component, out result, limit time
 	s.mu.Unlock()
 	for {
 		select {
-		case err := <-mine.done: // before it is anybody's turn
+		case err := <-mine.done: // before a batch with it is sent
 			return err
 		default:
 		}
@@ -71,7 +72,7 @@ func (s *shipper) send(ctx context.Context, c *Component, out result, limit time
 	}
 }
 
-// takeBack takes back what nobody has begun to send.
+// takeBack removes a shipment that is not being sent yet.
 func (s *shipper) takeBack(mine *shipment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,11 +85,10 @@ func (s *shipper) takeBack(mine *shipment) bool {
 	return false
 }
 
-// sendNext sends the next batch of what is waiting, and gives up the turn. It is
-// sent for all whose records are in it: the request that happens to do so may be
-// gone before.
+// sendNext sends the next batch of waiting shipments, and releases the turn. It
+// sends for all requests in the batch; the calling request may end earlier.
 func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
-	defer func() { <-s.turn }() // after a panic of ours too
+	defer func() { <-s.turn }() // even after a panic
 	group := s.takeGroup()
 	if len(group) == 0 {
 		return
@@ -116,8 +116,8 @@ func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// takeGroup returns what goes into the next batch: of one instance, which knows
-// where it leads.
+// takeGroup returns the shipments for the next batch: all of one instance,
+// which determines the receivers.
 func (s *shipper) takeGroup() (group []*shipment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,8 @@ func (s *shipper) takeGroup() (group []*shipment) {
 	return group
 }
 
-// ship sends until every receiver has accepted it. Only those that refused get
-// it again.
+// ship sends out until every receiver has accepted it. A retry goes only to the
+// receivers that refused it.
 func (c *Component) ship(ctx context.Context, out result) error {
 	err := c.router.send(ctx, c.instance.number, out, c.opts.Clock.Now().UnixMilli())
 	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {

@@ -103,7 +103,7 @@ func (logsSignal) joinOther(_ *batch.Logs, set int, outs []result, joined *resul
 func (logsSignal) open(k *call, b *batch.Logs) {
 	k.opened |= batch.SignalLogs
 	k.w.lines.Reset(b, k.c.instance.Cache, k.Now)
-	// What is emitted of a batch says nothing about what is not.
+	// Series that are missing from the emitted samples of a batch have not ended.
 	k.w.limits.Metrics = k.openSamples(batch.PushSourceOf(b.Source), b.Way)
 }
 
@@ -123,8 +123,8 @@ func (logsSignal) same(a *batch.Logs, i int, b *batch.Logs, j int) bool {
 
 func (logsSignal) payload(b *batch.Logs) payload { return payload{outbox.Batch{Logs: b}} }
 
-// joinLines adds to joined what outs have of lines in a set of ways, one after the
-// other, and joinSamples what they have of samples.
+// joinLines appends the lines of outs in a set of ways to joined, and
+// joinSamples the samples.
 func joinLines(source, way uint64, set int, outs []result, joined *result) {
 	var lines []*batch.Logs
 	for _, o := range outs {

@@ -16,24 +16,25 @@ import (
 	"github.com/weir-run/weir/scripting/block"
 )
 
-// sink is a component that is sent data and delivers it to something that is not
-// weir. It uses the node's queue, which accepts batches whatever becomes of those
-// before and hands them to the hook send.
+// sink is a component that receives data and delivers it to an external system.
+// It uses the node's queue, which accepts batches independently of the delivery
+// of earlier ones and passes them to the hook send.
 type sink struct {
 	c        *Component
 	settings outbox.QueueSettings
-	session  *outbox.Session // from begin on; nil without a journal
+	session  *outbox.Session // set by begin; nil without a journal
 
-	// divisions are the searches under way, by shard; calls of one do not overlap.
+	// divisions are the running searches, by shard. Calls for one shard do not
+	// overlap.
 	divisions [2 * outbox.MaxInFlight]*division
 
 	mu    sync.Mutex
 	state sinkState
-	since time.Time // when that began
+	since time.Time // when the state began
 	why   error     // of the last failure
 }
 
-// sinkState is how the last attempt ended.
+// sinkState is the result of the last attempt.
 type sinkState uint8
 
 const (
@@ -42,12 +43,12 @@ const (
 	sinkRejects
 )
 
-// newSink opens nothing. An outage goes on over a save: until something is
-// delivered, the sink is as the previous component of the node was.
+// newSink opens nothing. An outage continues across a reload: until something
+// is delivered, the sink has the state of the previous component of the node.
 func newSink(c *Component, a block.Arguments, previous component.Component) *sink {
 	s := &sink{c: c, settings: outbox.QueueSettings{
-		// The arguments say where it sends and as whom: what a node left that
-		// sent somewhere else is not this one's.
+		// The arguments determine the destination and the user. Data that was
+		// accepted for another destination must not be sent to this one.
 		Owner:      journal.Owner{Endpoint: c.script.Name, Node: c.opts.ID, Tenant: c.argsHash},
 		Limits:     a.Journal.Limits(),
 		MaxRecords: a.Batch.MaxRecords, MaxBytes: int(a.Batch.MaxBytes), MaxWait: a.Batch.MaxWait, InFlight: a.Batch.InFlight,
@@ -69,13 +70,13 @@ func newSink(c *Component, a block.Arguments, previous component.Component) *sin
 			before.mu.Lock()
 			s.state, s.since, s.why = before.state, before.since, before.why
 			before.mu.Unlock()
-			s.report() // now, so that the node's health does not change for a moment
+			s.report() // immediately, so that the node's health does not change in between
 		}
 	}
 	return s
 }
 
-// openOutbox makes the node's queue unless it has one.
+// openOutbox creates the node's queue unless it exists.
 func (m *memory) openOutbox(o component.Options) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,8 +90,8 @@ func (m *memory) openOutbox(o component.Options) {
 	m.sent = &sinkMetrics{queue: m.outbox, o: o}
 }
 
-// outboxChanged tells the component that runs that the journal is open now, or
-// is not.
+// outboxChanged informs the running component that the journal was opened or
+// closed.
 func (m *memory) outboxChanged() {
 	c := m.newest()
 	if c == nil {
@@ -101,8 +102,8 @@ func (m *memory) outboxChanged() {
 	}
 }
 
-// accept returns when the batch is in the journal; without storage, when it is
-// delivered.
+// accept returns when the batch is in the journal, or, without storage, when it
+// is delivered.
 func (s *sink) accept(ctx context.Context, b payload) error {
 	if s.c.opts.StoragePath == "" {
 		_, err := s.sendNow(ctx, b.Batch, s.c.newTerms(ctx))
@@ -122,8 +123,8 @@ func (s *sink) accept(ctx context.Context, b payload) error {
 	return err
 }
 
-// begin takes the queue into use, and opens the journal if nobody has. ctx is
-// Run's; the function that is returned ends the use.
+// begin begins the use of the queue, and opens the journal if necessary. ctx is
+// Run's. The returned function ends the use.
 func (s *sink) begin(ctx context.Context) (end func()) {
 	if s.c.opts.StoragePath == "" {
 		return func() {}
@@ -140,7 +141,7 @@ func (s *sink) begin(ctx context.Context) (end func()) {
 	}
 }
 
-// work runs the timers, and delivers what is in the journal.
+// work runs the timers, and delivers the data in the journal.
 func (s *sink) work(life, run context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.c.timers.run(life, run) })
@@ -154,8 +155,9 @@ func (s *sink) work(life, run context.Context) {
 
 func (s *sink) finish(context.Context) {}
 
-// send delivers what is in the journal until life ends, and then, unless another
-// instance goes on with it, what is there. A panic of ours costs a second.
+// send delivers the data in the journal until life ends, and then the rest,
+// unless another instance continues. After a panic, it waits a second and
+// continues.
 func (s *sink) send(life, run context.Context) {
 	c := s.c
 	stop := func() outbox.Stop {
@@ -185,8 +187,8 @@ func (s *sink) send(life, run context.Context) {
 	}
 }
 
-// watch tells the node's figures what was lost and how the sink is, every few
-// seconds, and looks after journals that nobody claims.
+// watch updates the node's statistics and the sink's health every few seconds,
+// and manages journals that no node claims.
 func (s *sink) watch(life context.Context) {
 	c := s.c
 	for clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil {
@@ -195,14 +197,14 @@ func (s *sink) watch(life context.Context) {
 	}
 }
 
-// tendOrphans looks after journals that no node claims.
+// tendOrphans manages journals that no node claims.
 func (s *sink) tendOrphans(life context.Context) {
 	o := &s.c.opts
 	orphans := outbox.Orphans{Storage: o.StoragePath, Clock: o.Clock, Logger: o.Logger}
 	orphans.Run(life)
 }
 
-// ended keeps how an attempt ended. It logs changes of state only.
+// ended records the result of an attempt. It logs changes of state only.
 func (s *sink) ended(state sinkState, why error) {
 	now := s.c.opts.Clock.Now()
 	s.mu.Lock()
@@ -230,7 +232,7 @@ func (s *sink) ended(state sinkState, why error) {
 	s.report()
 }
 
-// report tells how the sink is.
+// report reports the sink's health.
 func (s *sink) report() {
 	h := component.Health{State: component.Healthy, Time: s.c.opts.Clock.Now()}
 	if err := s.problem(h.Time); err != nil {
@@ -239,7 +241,7 @@ func (s *sink) report() {
 	s.c.health.set(aspectSink, h)
 }
 
-// problem says why the sink is not healthy, nil if it is.
+// problem returns why the sink is not healthy, or nil if it is.
 func (s *sink) problem(now time.Time) error {
 	if err := s.c.mem.outbox.Err(); err != nil {
 		return err

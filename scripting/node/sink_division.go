@@ -11,32 +11,32 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// division is the search for the records of an offer that send fails on, in parts
-// of it that are sent one after the other, in order. It goes on after a back-off,
-// as long as the shard has the same offer.
+// division is the search for the records of an offer that send fails on. Parts
+// of the offer are sent one after another, in order. The search continues after
+// a back-off, as long as the shard has the same offer.
 type division struct {
 	s       *sink
 	shard   int
 	offer   *outbox.Offer
 	whole   outbox.Offer // the offer when it began
-	rows    []int        // of whole that the offer still has, ascending
-	fate    []string     // of the rows of whole
+	rows    []int        // rows of whole that are still in the offer, ascending
+	fate    []string     // by row of whole
 	p       *search[*outbox.Offer]
-	from    int                      // the first row of the part at hand
-	errs    map[int]*scripting.Error // of parts that failed, by their first row
+	from    int                      // the first row of the current part
+	errs    map[int]*scripting.Error // of failed parts, by their first row
 	err     *heldError               // the last one
 	why     error                    // why the last round ended early
-	over    bool                     // the next round begins with all that is left
-	round   attempt                  // what the last attempt said, of which only after counts
+	over    bool                     // the next round starts with all remaining rows
+	round   attempt                  // result of the last attempt, of which only after is used
 	again   int                      // records sent in parts in this round
-	release func()                   // nil: it is not shown as held
+	release func()                   // nil: not shown as held
 }
 
-// errUnsent ends a round: a part was not delivered, and nobody knows of a record
-// that is to blame.
+// errUnsent ends a round: a part was not delivered, and no record is known to
+// be the cause.
 var errUnsent = errors.New("it was not sent")
 
-// divide begins the search in an offer that send failed on.
+// divide starts the search in an offer that send failed on.
 func (s *sink) divide(shard int, o *outbox.Offer, t terms) *division {
 	n := o.Len()
 	d := &division{s: s, shard: shard, offer: o, whole: *o, fate: slices.Repeat([]string{again}, n), errs: map[int]*scripting.Error{}}
@@ -54,8 +54,8 @@ func (s *sink) divide(shard int, o *outbox.Offer, t terms) *division {
 	return d
 }
 
-// round runs send on an offer, and on parts of it until it is known which records
-// it fails on, the destination fails, or the calls of a round are used up.
+// round runs send on an offer, and on parts of it until the failing records are
+// known, the destination fails, or no calls are left in this round.
 func (s *sink) round(ctx context.Context, shard int, o *outbox.Offer) (outbox.Outcome, error) {
 	d := s.divisions[shard]
 	if d != nil && (d.offer != o || d.over) {
@@ -88,7 +88,7 @@ func (s *sink) round(ctx context.Context, shard int, o *outbox.Offer) (outbox.Ou
 	return out, cmp.Or(d.why, error(d.err))
 }
 
-// endDivision forgets the search of a shard.
+// endDivision discards the search of a shard.
 func (s *sink) endDivision(shard int) {
 	if d := s.divisions[shard]; d != nil && d.release != nil {
 		d.release()
@@ -96,8 +96,8 @@ func (s *sink) endDivision(shard int) {
 	s.divisions[shard] = nil
 }
 
-// search runs send on parts. err is why it failed on the next, nil when it is
-// still to be asked.
+// search runs send on parts. err is the error for the next part, or nil if send
+// has not been called for it yet.
 func (d *division) search(ctx context.Context, err *heldError) {
 	c := d.s.c
 	source := uint64(d.shard)
@@ -158,12 +158,11 @@ func (d *division) send(ctx context.Context, part *outbox.Offer, t terms) (resul
 		return result{}, nil
 	}
 	d.why, d.round = a.why, a
-	d.over = left < part.Len() // the part is another one now
+	d.over = left < part.Len() // the part has changed
 	return result{}, errUnsent
 }
 
-// quarantine puts what the script failed on into quarantine, as far as there is
-// room.
+// quarantine puts the failed records into quarantine, as far as there is room.
 func (d *division) quarantine() {
 	d.p.bad = slices.DeleteFunc(d.p.bad, func(bad span) bool {
 		var rows []int
@@ -178,7 +177,7 @@ func (d *division) quarantine() {
 	})
 }
 
-// outcome is what became of what the offer had before the round.
+// outcome returns the result for the rows that the offer had before the round.
 func (d *division) outcome() outbox.Outcome {
 	a := attempt{after: d.round.after}
 	var left []int

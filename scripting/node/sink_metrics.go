@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// sinkMetrics are the figures of a node's queue, read when they are scraped.
+// sinkMetrics are the metrics of a node's queue. They are read at each scrape.
 type sinkMetrics struct {
 	queue *outbox.Queue
 	o     component.Options
@@ -34,8 +34,8 @@ func (m *sinkMetrics) observe(out outbox.Outcome, records int, took time.Duratio
 	m.queue.Seconds.Observe(outcome, took)
 }
 
-// updateStats tells the node's figures what was sent and lost since the last call, and
-// returns the queue's.
+// updateStats adds the records sent and lost since the last call to the node's
+// Stats, and returns the queue's statistics.
 func (m *sinkMetrics) updateStats() outbox.Stats { return m.queue.ReportTo(m.o.Stats) }
 
 // Describe implements prometheus.Collector.
@@ -44,7 +44,7 @@ func (m *sinkMetrics) Describe(ch chan<- *prometheus.Desc) { queueMetrics.Descri
 // Collect implements prometheus.Collector.
 func (m *sinkMetrics) Collect(ch chan<- prometheus.Metric) { m.queue.Collect(ch, m.o.ID) }
 
-// sinkInfo is what the page shows of a sink.
+// sinkInfo is the state that the web UI shows of a sink.
 type sinkInfo struct {
 	Journal        string           `json:"journal"`
 	PendingBlocks  int64            `json:"pending_blocks"`
@@ -57,7 +57,7 @@ type sinkInfo struct {
 	LastError      string           `json:"last_error,omitempty"`
 }
 
-// debug tells how the sink is; nil: it is none.
+// debug returns the state of the sink, or nil if s is nil.
 func (s *sink) debug() *sinkInfo {
 	if s == nil {
 		return nil

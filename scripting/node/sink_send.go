@@ -14,38 +14,39 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Why records are not delivered, in addition to the reasons of the journal.
+// Reasons why records are lost, in addition to those of the journal.
 const (
 	reasonRejected = "rejected"     // by the sink
 	reasonError    = "script_error" // in the sink
 	reasonScript   = "script"       // the sink dropped them
 
-	// reasonQuarantine is of records that are in quarantine. They are not counted
-	// as lost: a replay may deliver them.
+	// reasonQuarantine is the reason of records in quarantine. They are not
+	// counted as lost, because a replay may deliver them.
 	reasonQuarantine = "quarantine"
 )
 
-// sending is what the hook send says of its batch. What it has said holds,
-// whatever comes after: an error, or a pcall around it.
+// sending contains the results that the hook send set for its batch. They apply
+// even if an error follows, or if send was called in a pcall.
 type sending struct {
 	*host.Delivery
 	offer  *outbox.Offer
-	failed []failedRow // of each
+	failed []failedRow // of each of them
 }
 
-// failedRow is a record that an each of send failed on.
+// failedRow is a record that the each of a send failed on.
 type failedRow struct {
 	row int
 	err *scripting.Error
 }
 
-// again is the fate of a row that is offered again; others are why it is lost.
+// again is the fate of a row that is offered again. All other fates are reasons
+// why a row is lost.
 const again = "again"
 
-// errStopsSending is why an attempt ended that is nobody's fault.
+// errStopsSending means that an attempt was cut short without a failure.
 var errStopsSending = errors.New("weir stops, or another version takes over")
 
-// deliver runs send on an offer, and on parts of it when it fails.
+// deliver runs send on an offer, and on parts of it if it fails.
 func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.Outcome {
 	c := s.c
 	if !c.admission.tryEnter() {
@@ -56,7 +57,7 @@ func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.O
 	defer c.instance.endCall()
 	out, err := s.round(ctx, shard, o)
 	switch {
-	case len(out.Left) > 0 && ctx.Err() != nil: // there was no time
+	case len(out.Left) > 0 && ctx.Err() != nil: // there was not enough time
 	case len(out.Left) > 0:
 		s.ended(sinkRetries, err)
 	case out.Lost[reasonRejected] > 0:
@@ -67,20 +68,21 @@ func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.O
 	return out
 }
 
-// attempt is what a call of send made of its records.
+// attempt is the result of a call of send.
 type attempt struct {
-	fate  []string      // of each row; "": it is delivered
-	after time.Duration // that the script asks for
-	why   error         // not all was delivered
-	held  *heldError    // it failed on all of them and nothing else is known
+	fate  []string      // of each row; "": delivered
+	after time.Duration // as requested by the script
+	why   error         // why not everything was delivered
+	held  *heldError    // it failed on all records and the cause is unknown
 }
 
-// attemptOf is that in which all rows of an offer have one fate.
+// attemptOf returns an attempt in which all rows of an offer have the same
+// fate.
 func attemptOf(o *outbox.Offer, fate string, why error) attempt {
 	return attempt{fate: slices.Repeat([]string{fate}, o.Len()), why: why}
 }
 
-// outcome is what becomes of the offer.
+// outcome returns the outcome of the offer.
 func (a *attempt) outcome() outbox.Outcome {
 	out := outbox.Outcome{Lost: map[string]int{}, After: a.after}
 	for row, reason := range a.fate {
@@ -126,8 +128,8 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer, t terms)
 	return a
 }
 
-// send runs the hook, and returns the rows that it dropped. The error costs the
-// batch.
+// send runs the hook, and returns the rows that it dropped. An error affects
+// the whole batch.
 func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 	c, w := k.c, k.w
 	defer k.catchPanic(scripting.HookSend, &err)
@@ -159,8 +161,8 @@ func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 	return dropped, err
 }
 
-// classifyAttempt is what becomes of an offer after an attempt: err is that of the hook,
-// dropped are the rows that it dropped, those it failed on among them.
+// classifyAttempt returns the result of an attempt. err is the error of the
+// hook. dropped are the rows that it dropped, including those it failed on.
 func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 	said := k.sends
 	o := said.offer
@@ -200,13 +202,13 @@ func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 	}
 	on := k.on
 	if on == scripting.OnErrorHold && !k.replay && !k.OutsideFailed && len(said.failed) > 0 {
-		if len(said.failed) == o.Len() { // each
+		if len(said.failed) == o.Len() { // failed on each row
 			first := said.failed[0].err
 			a = attemptOf(o, again, first)
 			a.held = &heldError{err: first, rows: true, used: k.outside}
 			return a
 		}
-		on = scripting.OnErrorQuarantine // it works on others
+		on = scripting.OnErrorQuarantine // it succeeded on other rows
 	}
 	for _, f := range said.failed {
 		a.why = f.err
@@ -223,8 +225,8 @@ func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 	return a
 }
 
-// failed is what becomes of rows that the script failed on, nil for all that
-// have no fate yet.
+// failed sets the fate of the given rows, on which the script failed. If rows
+// is nil, it sets the fate of all rows that have none yet.
 func (s *sink) failed(k *call, on scripting.OnError, fate []string, rows []int, e *scripting.Error) string {
 	if k.replay {
 		return again
@@ -241,14 +243,14 @@ func (s *sink) failed(k *call, on scripting.OnError, fate []string, rows []int, 
 		return reasonError
 	case scripting.OnErrorQuarantine:
 		if k.observe != nil {
-			return reasonQuarantine // a test has no disk
+			return reasonQuarantine // tests have no disk
 		}
 		return s.quarantine(k.sends.offer.Batch, rows, e)
 	}
 	return again
 }
 
-// quarantine puts rows of a batch into quarantine. Those for which there is no
+// quarantine puts rows of a batch into quarantine. Rows for which there is no
 // room are offered again.
 func (s *sink) quarantine(b outbox.Batch, rows []int, e *scripting.Error) string {
 	part := payload{b}.rows(rows)
@@ -262,18 +264,18 @@ func (s *sink) quarantine(b outbox.Batch, rows []int, e *scripting.Error) string
 	return reasonQuarantine
 }
 
-// Undelivered is the error of a sink that has no storage, as in tests: what is
-// sent to it goes to send at once, and this was not delivered, or not all of it.
+// Undelivered is the error of a sink without storage, as in tests. Such a sink
+// calls send immediately, and not all records were delivered.
 type Undelivered struct {
-	Records int           // of the batch
-	Left    []int         // the rows that are to be sent again
-	Attempt int           // that it was, from 1
-	ID      string        // of the batch, the same at every attempt
-	After   time.Duration // that the script asks for; 0: it does not
-	// Lost is how many records are lost for good, by reason: rejected,
-	// script_error, quarantine, script.
+	Records int           // in the batch
+	Left    []int         // rows that must be sent again
+	Attempt int           // number of the attempt, from 1
+	ID      string        // of the batch, the same for every attempt
+	After   time.Duration // as requested by the script; 0: not set
+	// Lost is the number of lost records, by reason: rejected, script_error,
+	// quarantine, script.
 	Lost map[string]int
-	Err  error // why
+	Err  error // the cause
 }
 
 func (e *Undelivered) Error() string {
@@ -286,20 +288,20 @@ func (e *Undelivered) Error() string {
 	return fmt.Sprintf("it was not sent completely: %v", e.Err)
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *Undelivered) Unwrap() error { return e.Err }
 
 type anotherAttempt struct{}
 
-// Again returns a context with which a sink that has no storage takes what is
-// left of a batch as the same batch, in the attempt after e's.
+// Again returns a context with which a sink without storage treats the rest of
+// a batch as the same batch, in the attempt after e's.
 func Again(ctx context.Context, e *Undelivered) context.Context {
 	return context.WithValue(ctx, anotherAttempt{}, e)
 }
 
-// sendNow sends a batch that is not in the journal, once, and returns how many
-// records were delivered. What is not delivered, unless the script dropped it,
-// makes an *Undelivered.
+// sendNow sends a batch that is not in the journal, once, and returns the
+// number of delivered records. If records are neither delivered nor dropped by
+// the script, the error is an *Undelivered.
 func (s *sink) sendNow(ctx context.Context, b outbox.Batch, t terms) (sent int, err error) {
 	c := s.c
 	if err := c.admission.enter(ctx); err != nil {

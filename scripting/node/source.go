@@ -12,17 +12,17 @@ import (
 	"github.com/weir-run/weir/scripting/block"
 )
 
-// hookPoll is the hook of a source that is called every interval, and the key of
-// its timer.
+// hookPoll is the hook of a source that is called at an interval, and the key
+// of its timer.
 const hookPoll = "poll"
 
-// source is a component that makes data, or exports, of what it asks for or is
-// told.
+// source is a component that creates data, or exports, from requests that it
+// sends or receives.
 type source struct {
 	c      *Component
-	runs   *pool             // of the hook run, which has a VM of its own; nil: there is none
-	routes *routes           // nil has none
-	listen *server.Arguments // of the node's own address; nil without
+	runs   *pool             // of the hook run, which has its own VM; nil without it
+	routes *routes           // nil without routes
+	listen *server.Arguments // the node's own address; may be nil
 }
 
 func newSource(c *Component, a block.Arguments) (*source, error) {
@@ -31,7 +31,7 @@ func newSource(c *Component, a block.Arguments) (*source, error) {
 		c.timers.add(beat{key: hookPoll, interval: a.Interval, hook: scripting.Hook{Name: hookPoll}, poll: true})
 	}
 	if def.Run {
-		s.runs = c.pools.add() // it is lent as long as run goes on
+		s.runs = c.pools.add() // used as long as run continues
 	}
 	if len(def.HTTP) > 0 {
 		s.openRoutes()
@@ -48,13 +48,13 @@ func newSource(c *Component, a block.Arguments) (*source, error) {
 	return s, nil
 }
 
-// accept refuses a batch that was on its way to an instance of another kind.
+// accept refuses a batch that was sent to an earlier instance of another kind.
 func (s *source) accept(context.Context, payload) error { return s.c.admission.stoppedError() }
 
 func (s *source) begin(context.Context) (end func()) { return func() {} }
 
-// work polls, and runs the hook run and the timers, which two instances must not do
-// at a time.
+// work runs poll, the hook run and the timers. Two instances must not do this
+// at the same time.
 func (s *source) work(life, run context.Context) {
 	turn := s.c.mem.turn
 	select {
@@ -74,24 +74,24 @@ func (s *source) work(life, run context.Context) {
 	wg.Wait()
 }
 
-// finish ends the source, unless another instance goes on with it, and waits until
+// finish ends the source, unless another instance continues it, and waits until
 // requests are answered.
 func (s *source) finish(run context.Context) {
 	if cause := context.Cause(run); !errors.Is(cause, component.ErrReplaced) {
 		s.end(run, errors.Is(cause, component.ErrRemoved))
 	}
 	if s.routes != nil {
-		<-s.c.admission.close() // requests are bounded
+		<-s.c.admission.close() // the duration of requests is limited
 	}
 }
 
-// end sends what is left to be sent when the source stops. If its node was
-// removed, it also ends the series that timers and poll sent, of this instance
-// and of those before it that left that to it; when weir stops, the next process
-// continues them. run is Run's context and has ended.
+// end sends the remaining records when the source stops. If its node was
+// removed, it also ends the series that timers and poll sent, including those
+// left by earlier instances. When weir stops, the next process continues the
+// series. run is Run's context and has ended.
 func (s *source) end(run context.Context, removed bool) {
 	c := s.c
-	c.mem.turn <- struct{}{} // who has it was replaced, and ends soon
+	c.mem.turn <- struct{}{} // its holder was replaced, and ends soon
 	defer func() { <-c.mem.turn }()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.collect(run, &c.mem.going.box) })
@@ -107,5 +107,5 @@ func (s *source) end(run context.Context, removed bool) {
 	wg.Wait()
 }
 
-// endOfAll is an instance of rules by which nothing comes any more.
+// endOfAll is the number of a version of the rules that produces no series.
 const endOfAll = math.MaxUint64

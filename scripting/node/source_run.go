@@ -11,26 +11,27 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// hookRun is the hook of a source that goes on by itself.
+// hookRun is the hook of a source that runs continuously.
 const hookRun = "run"
 
-// The back-off of a run that fails.
+// The back-off of a failing run.
 const (
 	minRunBackoff = time.Second
 	maxRunBackoff = time.Minute
 )
 
-// errStops is what a run gets that waits when it is to end.
+// errStops is the error of a wait in run when the component stops.
 var errStops = errors.New("the component stops")
 
-// going is what the instances of a source hand down of its run.
+// going contains the data of the hook run that the instances of a source pass
+// on.
 type going struct {
 	source uint64
 	box    mailbox
 }
 
-// newGoing makes a Source that is pushed to: what run sends at a time says
-// nothing about what it does not.
+// newGoing creates a push Source: series that are missing from a batch of run
+// have not ended.
 func newGoing() *going { return &going{source: batch.NewPushSource()} }
 
 // runner is one call of the hook run.
@@ -38,12 +39,13 @@ type runner struct {
 	c       *Component
 	k       *call // its ctx ends when the component stops
 	hook    *scripting.Hook
-	resumed func()      // told when the hook goes on
-	kept    []*emission // what could not be sent before ctx ended, in order
+	resumed func()      // called when the hook continues
+	kept    []*emission // emissions that could not be sent before ctx ended, in order
 	went    time.Time   // since when it has not waited
 }
 
-// runUntilEnd calls run, again after an error, until life ends or it returns.
+// runUntilEnd calls run, and again after an error, until life ends or it
+// returns nil.
 func (s *source) runUntilEnd(life, run context.Context) {
 	c := s.c
 	idle := func(until time.Time) {
@@ -74,8 +76,8 @@ func (s *source) runUntilEnd(life, run context.Context) {
 	}
 }
 
-// runOnce calls run and sends what it emits. The hook is well when it goes on
-// after the time well.
+// runOnce calls run and sends the emitted records. The hook is healthy if it
+// still runs after the time well.
 func (s *source) runOnce(life, run context.Context, well time.Time) error {
 	c := s.c
 	source := c.mem.going.source
@@ -102,7 +104,8 @@ func (s *source) runOnce(life, run context.Context, well time.Time) error {
 	if err != nil && life.Err() == nil {
 		c.report.failing(source, r.k.first, scripting.MaxEvery)
 	}
-	// What it emitted before an error stands: it may have been sent already.
+	// Records that were emitted before an error are kept, because some may already
+	// have been sent.
 	r.takeEmitted()
 	for _, p := range r.kept {
 		c.post(run, &c.mem.going.box, p)
@@ -110,7 +113,7 @@ func (s *source) runOnce(life, run context.Context, well time.Time) error {
 	return err
 }
 
-// takeEmitted makes an emission of what was emitted since the last time.
+// takeEmitted creates an emission from the records emitted since the last call.
 func (r *runner) takeEmitted() {
 	out, found := r.k.emitted(true)
 	if found {
@@ -118,8 +121,8 @@ func (r *runner) takeEmitted() {
 	}
 }
 
-// pause is Call.Pause: it sends what was emitted, and waits until that is
-// accepted.
+// pause implements Call.Pause: it sends the emitted records, and waits until
+// they are accepted.
 func (r *runner) pause() error {
 	r.c.mem.metrics.seconds.Add(time.Since(r.went).Seconds())
 	r.k.w.op.End()
@@ -127,15 +130,15 @@ func (r *runner) pause() error {
 	r.k.openEmitted(r.hook, r.c.mem.going.source)
 	for len(r.kept) > 0 {
 		if r.c.deliver(r.k.ctx, r.kept[0]) != nil {
-			break // it stops: what is left is sent when run has returned
+			break // it stops: the rest is sent when run has returned
 		}
 		r.kept = r.kept[1:]
 	}
 	return context.Cause(r.k.ctx)
 }
 
-// resume is Call.Resume. Once it stops, limits go on from where they are: a run
-// that does not return would else go on for ever.
+// resume implements Call.Resume. After the component stops, the limits no
+// longer restart: otherwise, a run that does not return would continue forever.
 func (r *runner) resume() bool {
 	r.went = time.Now()
 	r.k.w.begin(r.c)
@@ -148,15 +151,15 @@ func (r *runner) resume() bool {
 	return true
 }
 
-// sleep waits, for as long as it likes. Whoever waits for all that is due to be
-// done knows until when.
+// sleep waits for any duration. It publishes its end for tests that wait until
+// all due work is done.
 func (r *runner) sleep(d time.Duration) error {
 	c := r.c
 	show := func(at time.Time) { c.progress.update(func() { c.progress.next[hookRun] = at }) }
 	wake := c.opts.Clock.Now().Add(d)
 	t := c.opts.Clock.NewTimer(d)
 	defer t.Stop()
-	show(wake) // once the timer is there: the clock may go on now
+	show(wake) // after the timer was created: the clock may advance now
 	select {
 	case <-t.C():
 		show(wake) // which is not after now: it works

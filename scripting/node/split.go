@@ -9,29 +9,30 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// splitRows is how many records a part of a batch has in mode parallel. An each
-// takes about a millisecond for as many, a hundred times what the splitting takes.
+// splitRows is the number of records in a part of a batch in mode parallel. An
+// each takes about a millisecond for them, a hundred times as long as
+// splitting.
 const splitRows = 2000
 
-// sharding says how the batches of a node are split.
+// sharding specifies how the batches of a node are split.
 type sharding struct {
-	by     []string // label names of mode partition; nil: any part will do
+	by     []string // label names of mode partition; nil in mode parallel
 	shards int      // of mode partition
 	seed   maphash.Seed
-	known  batch.ColumnMemo[*columnSplit] // what is known of columns of samples
+	known  batch.ColumnMemo[*columnSplit] // cached splits of columns of samples
 }
 
 // split is a batch in parts.
 type split[B records] struct {
 	parts  []B
 	shards []int // of each part
-	// join joins what became of the parts and goes to forward_to alone; nil: as
-	// what goes to other outputs is joined.
+	// join joins the results of the parts that are sent to forward_to only. nil:
+	// they are joined like those for other outputs.
 	join func(outs []B) B
 }
 
-// split is the second stage: it returns the parts of b, nil if it stays whole. Only
-// a hook for batches is worth it.
+// split is the second stage. It returns the parts of b, or nil if it is not
+// split. Splitting is only useful for a hook for batches.
 func (p *pipeline[B]) split(b B, t terms) *split[B] {
 	if p.c.sharding == nil || t.part {
 		return nil
@@ -45,8 +46,8 @@ func (p *pipeline[B]) split(b B, t terms) *split[B] {
 // splits reports whether a batch of n records is split.
 func (s *sharding) splits(n int) bool { return s.by != nil || n >= 2*splitRows }
 
-// rows returns the rows of each part of a column. shardOf returns the shard of a
-// series.
+// rows returns the rows of each part of a column. shardOf returns the shard of
+// a series.
 func (s *sharding) rows(column []*batch.Series, shardOf func(*batch.Series) int) []batch.Rows {
 	n := len(column)
 	if s.by == nil {
@@ -63,7 +64,7 @@ func (s *sharding) rows(column []*batch.Series, shardOf func(*batch.Series) int)
 	return rows
 }
 
-// shardOf returns which VM a series meets.
+// shardOf returns the number of the VM for a series.
 func (s *sharding) shardOf(series *batch.Series) int {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
@@ -74,8 +75,8 @@ func (s *sharding) shardOf(series *batch.Series) int {
 	return int(h.Sum64() % uint64(s.shards))
 }
 
-// splitMetrics splits a batch of samples. Each part has a Way of its own, so that
-// what is remembered of one column of an Origin is not taken for another's.
+// splitMetrics splits a batch of samples. Each part has its own Way, so that
+// the cached columns of the parts do not replace each other.
 func (s *sharding) splitMetrics(b *batch.Metrics) *split[*batch.Metrics] {
 	if !s.splits(b.Len()) {
 		return nil
@@ -97,8 +98,8 @@ func (s *sharding) splitMetrics(b *batch.Metrics) *split[*batch.Metrics] {
 	}}
 }
 
-// splitLogs splits a batch of lines. The lines of a stream are in one part, or in
-// parts that follow each other, so that joined parts have them in their order.
+// splitLogs splits a batch of lines. The lines of a stream are in one part, or
+// in consecutive parts, so that they are in order after joining.
 func (s *sharding) splitLogs(b *batch.Logs) *split[*batch.Logs] {
 	if !s.splits(b.Len()) {
 		return nil
@@ -122,14 +123,14 @@ func (s *sharding) splitLogs(b *batch.Logs) *split[*batch.Logs] {
 	return out
 }
 
-// columnSplit is how a column of series is split: which rows go into which part.
+// columnSplit is the split of a column of series: the rows of each part.
 type columnSplit struct {
 	changes []*batch.Change
 	shards  []int // of each part
 
 	mu     sync.Mutex
-	parts  [][]*batch.Series // the columns of what became of the parts last time
-	joined []*batch.Series   // and the column that they made together
+	parts  [][]*batch.Series // the columns of the last results of the parts
+	joined []*batch.Series   // the joined column of parts
 }
 
 func (s *sharding) splitColumn(column []*batch.Series) *columnSplit {
@@ -143,8 +144,8 @@ func (s *sharding) splitColumn(column []*batch.Series) *columnSplit {
 	return c
 }
 
-// join returns the columns of what became of the parts one after the other. It is
-// the same slice as the last time if they are the same slices, so that the next
+// join concatenates the columns of the results of the parts. If the columns are
+// the same slices as last time, it returns the same slice, so that the next
 // node recognises it.
 func (c *columnSplit) join(outs []*batch.Metrics) []*batch.Series {
 	c.mu.Lock()
@@ -163,8 +164,8 @@ func (c *columnSplit) join(outs []*batch.Metrics) []*batch.Series {
 	return c.joined
 }
 
-// joinMetrics returns one batch of what became of the parts of b, one after the
-// other: b itself if nothing did. join joins their columns.
+// joinMetrics concatenates the results of the parts of b. It returns b itself
+// if nothing changed. join joins their columns.
 func joinMetrics(b *batch.Metrics, ins, outs []*batch.Metrics, join func(outs []*batch.Metrics) []*batch.Series) *batch.Metrics {
 	if slices.Equal(outs, ins) {
 		return b
@@ -172,7 +173,7 @@ func joinMetrics(b *batch.Metrics, ins, outs []*batch.Metrics, join func(outs []
 	return batch.JoinColumns(b.Origin(), join(outs), outs)
 }
 
-// runConcurrently calls f with 0 to n-1, with up to limit calls at a time, and
+// runConcurrently calls f with 0 to n-1, at most limit calls at a time, and
 // returns the first error.
 func runConcurrently(n, limit int, f func(i int) error) error {
 	var next atomic.Int64

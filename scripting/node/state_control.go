@@ -11,7 +11,7 @@ import (
 
 var _ component.Controller = (*Component)(nil)
 
-// Control serves what the user may look into and change.
+// Control serves the data that the user may inspect and change.
 func (c *Component) Control() http.Handler {
 	m := http.NewServeMux()
 	c.stateRoutes(m)
@@ -20,7 +20,7 @@ func (c *Component) Control() http.Handler {
 	return m
 }
 
-// stateRoutes serves what `weir state` asks for.
+// stateRoutes serves the requests of `weir state`.
 func (c *Component) stateRoutes(m *http.ServeMux) {
 	serve := func(do func(v *host.StateView, w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,7 @@ func (c *Component) stateRoutes(m *http.ServeMux) {
 	}))
 }
 
-// queryParameter returns a parameter of a query, nil when it is not there.
+// queryParameter returns a query parameter, or nil if it is missing.
 func queryParameter(q url.Values, name string) *string {
 	if !q.Has(name) {
 		return nil

@@ -16,31 +16,31 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// maintainInterval is how often persistent state is synced, and what a process
-// that dies with its machine loses.
+// maintainInterval is the interval at which persistent state is synced. If the
+// machine crashes, the changes of this time are lost.
 const maintainInterval = time.Second
 
-// migrateTime is how long migrate may run: it may have a million entries to
-// read.
+// migrateTime is the time limit of migrate, which may have to read a million
+// entries.
 const migrateTime = 10 * time.Second
 
-// allState is the room for the state of all nodes of the process.
+// allState is the shared limit for the state of all nodes in the process.
 var allState state.Share
 
-// nodeState is the state of a node, which its instances share. A nil one has
-// none.
+// nodeState is the state of a node, which its instances share. A nil nodeState
+// has no state.
 type nodeState struct {
 	store  *state.Store
 	onDisk bool        // there is a storage path
-	keeps  atomic.Bool // some of it is on disk
+	keeps  atomic.Bool // some of it is persistent
 
 	mu     sync.Mutex
-	loaded bool       // what was on disk has been read
-	newest *Component // that took the state last
+	loaded bool       // the state on disk has been read
+	newest *Component // the component that last took the state
 
 	troubleMu sync.Mutex
-	trouble   error      // of the disk
-	shown     *Component // whose health tells of it
+	trouble   error      // error of the disk
+	shown     *Component // the component whose health shows it
 }
 
 func newNodeState(o component.Options) *nodeState {
@@ -53,7 +53,8 @@ func newNodeState(o component.Options) *nodeState {
 	return n
 }
 
-// keepState returns the node's state, which is made when it is first needed.
+// keepState returns the node's state. It creates it if it is needed for the
+// first time.
 func (m *memory) keepState(o component.Options, needed bool) *nodeState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,9 +65,9 @@ func (m *memory) keepState(o component.Options, needed bool) *nodeState {
 	return m.state
 }
 
-// prepareState makes what ctx.state of the VMs is about. It is filled when the
-// state is taken: at the end of the build, or once the node runs, if it is on
-// disk and has not been read yet. No batch is let in before.
+// prepareState prepares ctx.state of the VMs. It is connected when the state is
+// taken: at the end of the build, or once the node runs if the state is on disk
+// and has not been read yet. No batch is admitted before.
 func (c *Component) prepareState() {
 	decls := c.script.Definition.State
 	if c.state = c.mem.keepState(c.opts, len(decls) > 0); c.state == nil {
@@ -87,8 +88,8 @@ func (c *Component) prepareState() {
 	}
 }
 
-// takeState makes the declarations the node's, after a migration if they
-// changed.
+// takeState applies the declarations to the node's state, after a migration if
+// they changed.
 func (c *Component) takeState(ctx context.Context) error {
 	n := c.state
 	if n == nil {
@@ -113,7 +114,7 @@ func (c *Component) takeState(ctx context.Context) error {
 		s.Collection = p.Collections[i]
 	}
 	if n.newest != nil && n.newest.instance.number > c.instance.number {
-		return nil // this one was replaced before it began
+		return nil // this component was replaced before it began
 	}
 	if p.Changed && def.Migrate {
 		if err := c.migrate(ctx, p); err != nil {
@@ -142,7 +143,7 @@ func (c *Component) migrate(ctx context.Context, p *state.Plan) error {
 	return nil
 }
 
-// openState takes the state from disk, and tries until it can.
+// openState loads the state from disk, with retries until it succeeds.
 func (c *Component) openState(ctx context.Context) bool {
 	for backoff := minSetupBackoff; c.stateLater; backoff = min(2*backoff, maxSetupBackoff) {
 		err := c.takeState(ctx)
@@ -164,8 +165,8 @@ func (c *Component) openState(ctx context.Context) bool {
 	return true
 }
 
-// reportDisk is told when the disk fails, and when it does no more. The node is
-// healthy all the same: who restarts what is not would lose the state.
+// reportDisk is called when the disk fails, and when it works again. The node
+// stays healthy, because restarting weir would lose the state.
 func (n *nodeState) reportDisk(err error) {
 	n.troubleMu.Lock()
 	defer n.troubleMu.Unlock()
@@ -175,7 +176,7 @@ func (n *nodeState) reportDisk(err error) {
 	}
 }
 
-// showTrouble makes c the component whose health tells of the disk.
+// showTrouble selects c as the component whose health shows errors of the disk.
 func (n *nodeState) showTrouble(c *Component) {
 	if n == nil {
 		return
@@ -197,14 +198,14 @@ func (n *nodeState) show(c *Component) {
 	c.health.set(aspectState, h)
 }
 
-// flush writes what a call changed.
+// flush writes the changes of a call.
 func (n *nodeState) flush() {
 	if n != nil && n.keeps.Load() {
 		n.store.Flush()
 	}
 }
 
-// maintain keeps the disk up with the state until ctx ends.
+// maintain maintains the state on disk until ctx ends.
 func (n *nodeState) maintain(ctx context.Context, c clock.Clock) {
 	if n == nil || !n.onDisk {
 		return
@@ -214,7 +215,7 @@ func (n *nodeState) maintain(ctx context.Context, c clock.Clock) {
 	for {
 		n.store.Maintain()
 		if !n.store.Persistent() {
-			return // whatever was on disk is gone
+			return // the state on disk was removed
 		}
 		select {
 		case <-ctx.Done():
@@ -225,7 +226,7 @@ func (n *nodeState) maintain(ctx context.Context, c clock.Clock) {
 	}
 }
 
-// stateCollector shows the figures of a node's state.
+// stateCollector collects the metrics of a node's state.
 type stateCollector struct{ store *state.Store }
 
 var (
@@ -255,7 +256,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(stateWritten, prometheus.CounterValue, float64(s.store.Written()))
 }
 
-// expire removes entries whose time is over and that nobody asks for.
+// expire removes expired entries that are not accessed.
 func (n *nodeState) expire(now time.Time) {
 	if n == nil {
 		return
@@ -265,21 +266,21 @@ func (n *nodeState) expire(now time.Time) {
 	}
 }
 
-// close writes what is left. The node is gone, or weir stops.
+// close writes the remaining changes. The node has ended, or weir stops.
 func (n *nodeState) close() {
 	if n != nil {
 		n.store.Close()
 	}
 }
 
-// release says that the node has ended.
+// release removes the state of a node that has ended from the shared limit.
 func (n *nodeState) release() {
 	if n != nil {
 		n.store.Release()
 	}
 }
 
-// collections are those of the newest instance.
+// collections returns the collections of the newest instance.
 func (n *nodeState) collections() []*state.Collection {
 	if n == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Poll polls a source that Outside.Manual holds back, and returns when what it
-// emitted was sent.
+// Poll polls a source with Outside.Manual, which does not poll by itself, and
+// returns when the emitted records were sent.
 func (c *Component) Poll(ctx context.Context) error {
 	i := slices.IndexFunc(c.timers.beats, func(b beat) bool { return b.poll })
 	if i < 0 {
@@ -27,7 +27,7 @@ func (c *Component) Poll(ctx context.Context) error {
 	return nil
 }
 
-// Definition is what the script says it is, for tests.
+// Definition returns the script's definition, for tests.
 func (c *Component) Definition() *scripting.Definition { return c.script.Definition }
 
 // Version returns the version of the script.

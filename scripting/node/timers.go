@@ -13,31 +13,31 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// timer is what the instances of a node hand down of one of their timers:
-// when it began, so that it goes on in phase, and its Source.
+// timer contains the data of a timer that the instances of a node pass on: its
+// start, so that it stays in phase, and its Source.
 type timer struct {
 	began  time.Time
 	source uint64
 	busy   chan struct{} // capacity 1: holds a value while the hook runs
 	box    mailbox
 
-	// Of who holds busy.
-	failed bool   // the hook did, the last time
-	polls  uint64 // that have been made
-	sent   int64  // when what it sent last was made, Unix ms
+	// Guarded by busy.
+	failed bool   // the last call of the hook failed
+	polls  uint64 // number of polls
+	sent   int64  // when the last sent records were created, Unix ms
 }
 
-// next returns the first time after now at which the timer rings.
+// next returns the first time after now at which the timer fires.
 func (t *timer) next(now time.Time, interval time.Duration) time.Time {
 	return t.began.Add((t.phase(now, interval) + 1) * interval)
 }
 
-// phase is how often the timer has rung by now, beside when it began.
+// phase returns the time of the timer's last firing, relative to its start.
 func (t *timer) phase(now time.Time, interval time.Duration) time.Duration {
 	return now.Sub(t.began) / interval
 }
 
-// timer returns the timer of a key, which begins now if it is new.
+// timer returns the timer of a key. A new timer starts now.
 func (m *memory) timer(key string, now time.Time) *timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *memory) timer(key string, now time.Time) *timer {
 	return t
 }
 
-// goneTimers returns those that the script no longer has, by key.
+// goneTimers returns the timers that the script no longer has, by key.
 func (m *memory) goneTimers(beats []beat) map[string]*timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *memory) allTimers() []*timer {
 	return slices.Collect(maps.Values(m.timers))
 }
 
-// timers are the timers of an instance, poll among them.
+// timers are the timers of an instance, including poll.
 type timers struct {
 	c     *Component
 	beats []beat
@@ -75,8 +75,8 @@ type timers struct {
 
 func (ts *timers) add(b beat) { ts.beats = append(ts.beats, b) }
 
-// run runs the timers until ctx ends, which it does when another instance takes
-// over. run is Run's: what has begun may go on for as long.
+// run runs the timers until ctx ends, which happens when another instance takes
+// over. run is Run's context, which limits hooks that have already begun.
 func (ts *timers) run(ctx, run context.Context) {
 	c := ts.c
 	var wg sync.WaitGroup
@@ -105,8 +105,9 @@ func (m *memory) forgetTimer(key string) {
 	delete(m.timers, key)
 }
 
-// end sends what a timer that is no more left to be sent, and the markers
-// of all that it emitted. It returns false when the next instance is to.
+// end sends the remaining records of a removed timer, and staleness markers for
+// all series that it emitted. It returns false if the next instance must do
+// this.
 func (ts *timers) end(run context.Context, t *timer) bool {
 	c := ts.c
 	c.collect(run, &t.box)
@@ -116,7 +117,7 @@ func (ts *timers) end(run context.Context, t *timer) bool {
 	p := &emission{c: c, instance: endOfAll, out: c.emptyResult(t.source), t: max(now.UnixMilli(), t.sent+1), due: now.Add(time.Minute)}
 	err := c.deliver(ctx, p)
 	if errors.Is(err, component.ErrReplaced) {
-		return false // a timer of that key may come back, so no marker is left
+		return false // a timer with that key may be added again, so no marker must be left
 	}
 	if err != nil {
 		p.countDropped(err)
@@ -124,7 +125,7 @@ func (ts *timers) end(run context.Context, t *timer) bool {
 	return true
 }
 
-// beat is a hook that is called again and again.
+// beat is a hook that is called repeatedly.
 type beat struct {
 	key      string // of its timer
 	interval time.Duration
@@ -132,11 +133,11 @@ type beat struct {
 	poll     bool
 }
 
-// minPollBackoff is after how long a poll that failed is tried again, when its
-// interval is longer; twice as long after each further failure.
+// minPollBackoff is the time after which a failed poll is retried, if its
+// interval is longer. It doubles after each further failure.
 const minPollBackoff = 30 * time.Second
 
-// first is when a beat rings first.
+// first returns when a beat fires first.
 func (ts *timers) first(b beat, t *timer, now time.Time) time.Time {
 	if b.poll && !ts.c.script.Outside.Manual && (t.polls == 0 || t.failed || ts.c.owesExports()) {
 		return now
@@ -164,7 +165,7 @@ func (ts *timers) runTimer(ctx, run context.Context, b beat, t *timer) {
 			ts.tick(ctx, run, b, t)
 			failed = t.failed
 			<-t.busy
-		default: // the instance before is still at it
+		default: // the previous instance still runs it
 			c.mem.metrics.skipped.Inc()
 		}
 		now := c.opts.Clock.Now()
@@ -180,8 +181,8 @@ func (ts *timers) runTimer(ctx, run context.Context, b beat, t *timer) {
 	}
 }
 
-// tick runs the hook of a timer and sends what it emits, until it rings again: it
-// may have waited for a VM past its next ring.
+// tick runs the hook of a timer and sends the emitted records until the timer
+// fires again. It may have waited for a VM past that time.
 func (ts *timers) tick(ctx, run context.Context, b beat, t *timer) {
 	c := ts.c
 	hook := b.hook
@@ -196,7 +197,7 @@ func (ts *timers) tick(ctx, run context.Context, b beat, t *timer) {
 	p := &emission{c: c, instance: c.instance.number, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
 	if b.poll {
 		c.mem.metrics.pollTime.Add(time.Since(started).Seconds())
-		t.polls++ // each knows all that there is: what is not in it ends
+		t.polls++ // each poll is complete: series missing from it end
 		if p.instance = t.polls; t.failed {
 			p.out = c.emptyResult(t.source)
 		}

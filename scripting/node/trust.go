@@ -2,19 +2,19 @@ package node
 
 import "sync/atomic"
 
-// trust is what is known of whether a version of a script works, to tell one that
-// is broken from a record that it cannot process. It is safe for concurrent use.
+// trust records whether a version of a script works, to distinguish a broken
+// script from a record that it cannot process. It is safe for concurrent use.
 type trust struct {
 	works  atomic.Bool
-	blamed atomic.Int64 // records that were withheld since it worked last
-	skip   atomic.Int32 // batches of which no parts are made
+	blamed atomic.Int64 // records that were withheld since its last success
+	skip   atomic.Int32 // batches that are not split
 }
 
-// When a batch has no record that the script works on, the records are to blame
-// if it has worked on others, and fails on these at every one of some tries; it
-// fails at once on those that take it beyond a limit. One that has never worked
-// has more tries. What follows each other so is bounded: a script that fails on so
-// many is broken.
+// If the script succeeds on no record of a batch, the records are to blame if
+// it has succeeded on other records and fails on these in a number of tries. If
+// they exceed a limit, one try is enough. A script that has never succeeded
+// gets more tries. The number of consecutive withheld records is limited: a
+// script that fails on so many is broken.
 const (
 	blameTries      = 3
 	blameMost       = 100
@@ -22,11 +22,11 @@ const (
 	blameMostFirst  = 10
 )
 
-// skipBatches is how many batches cost one call each after one that no part was
-// any better of.
+// skipBatches is the number of batches that are not split after a batch of
+// which no part succeeded.
 const skipBatches = 15
 
-// worked says that a call worked, at least on some of its records.
+// worked records that a call succeeded, at least on some of its records.
 func (t *trust) worked() {
 	if !t.works.Load() {
 		t.works.Store(true)
@@ -36,9 +36,9 @@ func (t *trust) worked() {
 	}
 }
 
-// blames reports whether n records, on which the script failed in so many tries
-// while it worked on none, are withheld, so that it can go on. limit says that it
-// went beyond one.
+// blames reports whether n records are withheld so that the script can
+// continue. The script failed on all of them in the given number of tries.
+// limit means that it exceeded a limit.
 func (t *trust) blames(n, tries int, limit bool) bool {
 	need, most := blameTriesFirst, int64(blameMostFirst)
 	switch worked := t.works.Load(); {
@@ -54,16 +54,16 @@ func (t *trust) blames(n, tries int, limit bool) bool {
 	return true
 }
 
-// isolated says on how many records of a batch a script worked that failed on all
-// of it.
+// isolated records on how many records of a batch a script succeeded, after it
+// failed on the whole batch.
 func (t *trust) isolated(good int) {
 	if good == 0 {
 		t.skip.Store(skipBatches)
 	}
 }
 
-// broken reports whether the script is not asked about parts of a batch, because
-// it lately failed on all parts of one.
+// broken reports whether the script is not called for parts of a batch, because
+// it recently failed on all parts of one.
 func (t *trust) broken() bool {
 	if t.skip.Load() <= 0 {
 		return false
