@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
@@ -25,11 +26,15 @@ func (w *wanted) await(running *node) {
 // answer is done.
 func (e *Engine) awaitAnswers(p *plan) {
 	for _, w := range p.list {
-		if w.answer == nil || e.answers[w.answer] {
+		if w.answer == nil {
 			continue
 		}
-		answer, call := w.answer, &pendingCall{done: make(chan struct{})}
-		e.answers[answer], e.pending[call] = true, true
+		if call := e.answers[w.answer]; call != nil {
+			call.changes = adopt(call.changes, e.change.waiting())
+			continue
+		}
+		answer, call := w.answer, e.newPendingCall()
+		e.answers[answer], e.pending[call] = call, true
 		e.wg.Go(func() {
 			select {
 			case <-answer:
@@ -42,5 +47,15 @@ func (e *Engine) awaitAnswers(p *plan) {
 				delete(e.pending, call)
 			})
 		})
+	}
+}
+
+// followAnswers notes which changes are complete with the one that follows answers of
+// catalogs about files.
+func (e *Engine) followAnswers(paths []string) {
+	for _, w := range e.plan.list {
+		if call := e.answers[w.answer]; call != nil && slices.ContainsFunc(w.reg.Sources, func(f string) bool { return slices.Contains(paths, f) }) {
+			e.change.follow(call.changes)
+		}
 	}
 }

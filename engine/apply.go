@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/stall"
 )
 
@@ -21,6 +22,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	defer op.End()
 	e.watch.Start(&op, "the start", workerLimit)
 	c := e.run(p)
+	e.change.since(stepSwap, start)
 	for range maxRounds {
 		if !e.propagate() {
 			break
@@ -40,6 +42,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 		e.letGo(e.box.takeParted())
 		wait := e.pace.next.Sub(e.clock.Now())
 		spread := wait <= 0 && e.propagate() // one round: who exports all the time holds up no job
+		e.change = newChange(service.TriggerGraph, nil)
 		job := e.box.next()
 		if job != nil {
 			job()
@@ -91,6 +94,20 @@ func (e *Engine) run(p *plan) counts {
 	return c
 }
 
+// swap is run as a step of a change.
+func (e *Engine) swap(p *plan) counts {
+	start := time.Now()
+	defer func() { e.change.since(stepSwap, start) }()
+	return e.run(p)
+}
+
+// recordTrials records a change that did nothing but begin trials.
+func (e *Engine) recordTrials(c counts, start time.Time) {
+	if e.change.began {
+		e.record(c, "in progress", "", time.Since(start))
+	}
+}
+
 // maxRounds bounds how often a change is followed at once.
 const maxRounds = 20
 
@@ -126,6 +143,9 @@ func (e *Engine) commit(p *plan) counts {
 	for id, n := range e.nodes {
 		if w := p.wanted[id]; w == nil || w.kind != kindComponent {
 			gone = append(gone, n)
+			if n.current != nil {
+				e.change.swaps[id] = swapped{from: n.current.reg.Version}
+			}
 			delete(e.nodes, id)
 			c.removed = append(c.removed, id)
 		}
@@ -292,6 +312,7 @@ func (e *Engine) followExports() {
 // reloadConfig is Reload, on the worker.
 func (e *Engine) reloadConfig() error {
 	start := time.Now()
+	e.change = newChange(service.TriggerRequest, nil)
 	e.lastErr = "" // who asks is answered
 	e.refreshCatalogs(nil)
 	return e.applyConfig(start, true)
@@ -301,7 +322,9 @@ func (e *Engine) reloadConfig() error {
 // asked for it but a file that changed: then nothing is said of no change.
 func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	path := *e.path.Load()
+	planned := e.change.planning()
 	_, p, err := e.load(e.hard, path)
+	planned()
 	if err != nil {
 		e.refused, e.missed = true, p.watch
 		for path := range p.polled { // only those of what runs are
@@ -315,8 +338,9 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	e.refused, e.missed = false, nil
 	e.metrics.current.Set(1)
 	same := maps.Equal(p.files, e.plan.files)
-	c := e.run(p)
+	c := e.swap(p)
 	if same && !asked && !c.changed() && e.lastErr == "" {
+		e.recordTrials(c, start)
 		return nil
 	}
 	e.lastErr = ""
@@ -327,6 +351,8 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 // filesChanged is FilesChanged, on the worker.
 func (e *Engine) filesChanged(paths []string) error {
 	start := time.Now()
+	e.change = newChange(service.TriggerFiles, paths)
+	e.followAnswers(paths)
 	e.refreshCatalogs(paths)
 	if e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
 		err := e.applyConfig(start, false)
@@ -343,7 +369,9 @@ func (e *Engine) filesChanged(paths []string) error {
 
 // applyFiles asks the catalogs again and rebuilds what changed.
 func (e *Engine) applyFiles(start time.Time) error {
+	planned := e.change.planning()
 	p, err := e.planRunning(false)
+	planned()
 	if err != nil {
 		e.refuse("scripts", start, err, p.files)
 		return err
@@ -351,7 +379,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	names := p.newFiles(e.plan)
 	files := len(names) > 0
 	before := e.failures()
-	c := e.run(p)
+	c := e.swap(p)
 	p = e.plan
 	// Users saved the component, not the node.
 	var broken []string
@@ -373,6 +401,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 		c.results[failed] = nil // they were said before
 	}
 	if len(names) == 0 && len(broken) == 0 && len(c.broken) == 0 {
+		e.recordTrials(c, start)
 		return nil
 	}
 	what := "reloaded " + strings.Join(names, ", ")

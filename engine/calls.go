@@ -35,6 +35,11 @@ const (
 type pendingCall struct {
 	done    chan struct{} // closed when the worker has taken over the outcome
 	givenUp bool          // nobody wants the outcome any more; the worker's own
+	changes []*change     // that are complete then
+}
+
+func (e *Engine) newPendingCall() *pendingCall {
+	return &pendingCall{done: make(chan struct{}), changes: e.change.waiting()}
 }
 
 // nodeCall is a build or an update of a node that the worker does not wait for.
@@ -63,7 +68,7 @@ func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendin
 		return nil, err
 	case <-timer.C:
 	}
-	p := &pendingCall{done: make(chan struct{})}
+	p := e.newPendingCall()
 	e.pending[p] = true
 	e.wg.Go(func() {
 		err := <-returned
@@ -72,6 +77,7 @@ func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendin
 				defer close(p.done)
 				delete(e.pending, p)
 			}
+			e.change = following(p.changes)
 			late(err)
 		})
 	})

@@ -82,6 +82,7 @@ type Engine struct {
 	phase    atomic.Uint32
 	started  atomic.Pointer[time.Time]
 	reload   atomic.Pointer[service.Reload]
+	history  history
 	path     atomic.Pointer[string]
 	imports  atomic.Pointer[[]string] // files and directories, of the plan that runs
 
@@ -103,21 +104,22 @@ type Engine struct {
 	leaving    map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
 	parting    map[string]*node             // by ID: those of them that can be called back
 	pace       pace
-	churns     map[string]*churn            // by ID: foreachs and imports that change fast
-	behind     map[string]bool              // by ID: those of them that want another plan
-	committing bool                         // what fails now will be announced
-	refused    bool                         // the config on disk is not the one that runs
-	lastErr    string                       // what was announced last of a failure
-	heads      map[string]*head             // by ID
-	folders    map[string]component.Catalog // of import.scripts, by namespace and directory
-	pollers    map[string]*poller           // by path
-	missed     map[string]bool              // paths of the config that was refused
-	looked     map[string]bool              // paths of imports that are watched
-	stale      bool                         // exports want another plan
-	broken     []string                     // heads that have become unhealthy in this commit
-	pending    map[*pendingCall]bool        // builds, updates and trials that are not waited for
-	answers    map[<-chan struct{}]bool     // of catalogs, that are not waited for
-	tried      map[string]*trial            // by ID: the last trial for each node of the plan
+	churns     map[string]*churn                // by ID: foreachs and imports that change fast
+	behind     map[string]bool                  // by ID: those of them that want another plan
+	committing bool                             // what fails now will be announced
+	refused    bool                             // the config on disk is not the one that runs
+	lastErr    string                           // what was announced last of a failure
+	heads      map[string]*head                 // by ID
+	folders    map[string]component.Catalog     // of import.scripts, by namespace and directory
+	pollers    map[string]*poller               // by path
+	missed     map[string]bool                  // paths of the config that was refused
+	looked     map[string]bool                  // paths of imports that are watched
+	stale      bool                             // exports want another plan
+	broken     []string                         // heads that have become unhealthy in this commit
+	pending    map[*pendingCall]bool            // builds, updates and trials that are not waited for
+	answers    map[<-chan struct{}]*pendingCall // of catalogs, that are not waited for
+	tried      map[string]*trial                // by ID: the last trial for each node of the plan
+	change     *change                          // that the worker is making
 }
 
 // The phases of an Engine.
@@ -159,8 +161,9 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]bool{}, tried: map[string]*trial{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]*pendingCall{}, tried: map[string]*trial{},
 	}
+	e.change, e.history.trials = newChange(service.TriggerStart, nil), map[string]*service.Trial{}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.watch = stall.New(e.clock)
 	e.stalledOwn.Store(new([]string))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
@@ -152,6 +153,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	w := &wanted{id: m.prefix() + b.ID, m: m, block: b}
 	e := x.e
 	running := e.node(w.id)
+	start := time.Now()
 	switch err := error(nil); {
 	case means.catalog != nil:
 		w.reg, w.err = lookup(b.Name, means.catalog)
@@ -182,6 +184,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		m.scope.SetUnknown(b.ID)
 		return
 	}
+	e.change.since(component.StepCompile, start)
 	w.await(running)
 	if _, collides := errors.AsType[collisionError](w.err); w.err != nil && !collides {
 		w.err = refuse(running, w.reg.Version, component.StepCompile, w.err)

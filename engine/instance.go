@@ -175,6 +175,10 @@ func (n *node) swap(g *instance) bool {
 		n.e.box.mark(n.id) // there is a working version now, whatever it exports
 	}
 	n.mu.Unlock()
+	n.e.change.swaps[n.id] = swapped{to: g.reg.Version}
+	if old != nil {
+		n.e.change.swaps[n.id] = swapped{old.reg.Version, g.reg.Version}
+	}
 	g.started = n.e.clock.Now()
 	n.activated(g.reg, g.started)
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/service"
 )
 
 // counts is what a commit did, by node.
@@ -93,7 +92,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		what = "reloaded " + strings.Join(mended, ", ")
 	}
 	if what != "" {
-		lines = append(lines, fmt.Sprintf("%s (%s), %s", what, milliseconds(took), c))
+		lines = append(lines, e.change.line(what, took, c))
 	}
 	for _, id := range c.results[failed] {
 		n := e.nodes[id]
@@ -129,7 +128,8 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 	if e.refused {
 		message += "\nthe config file was refused and is not what runs"
 	}
-	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: outcome, Message: message})
+	r := e.record(c, outcome, message, took)
+	e.reload.Store(r)
 	for _, l := range lines {
 		e.o.Announce(l)
 	}
@@ -137,8 +137,9 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 	if len(lines) > 0 {
 		level = e.announcedLevel(level)
 	}
-	e.log.Log(e.hard, level, "configuration applied", "duration", took, "outcome", outcome,
-		"nodes", c.nodes, "added", len(c.added), "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
+	e.log.Log(e.hard, level, "configuration applied", "id", r.ID, "trigger", r.Trigger.Kind, "files", r.Trigger.Files,
+		"duration", took, "steps", e.change.stepList(), "outcome", outcome, "nodes", c.nodes, "untouched", r.Untouched,
+		"added", len(c.added), "rebuilt", r.Rebuilt, "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
 }
 
 // mended returns the imports and foreachs that are well again.
@@ -159,7 +160,7 @@ func (e *Engine) refuse(what string, start time.Time, err error, files map[strin
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
 		var b strings.Builder
 		ds.Write(&b, files, false)
-		text = b.String()
+		text = strings.TrimSpace(b.String())
 		d := ds[max(0, slices.IndexFunc(ds, func(d config.Diagnostic) bool { return d.Line > 0 }))]
 		first = d.Error()
 		if src := snippet(files[d.File], d.Line); src != "" {
@@ -169,7 +170,7 @@ func (e *Engine) refuse(what string, start time.Time, err error, files map[strin
 			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
 		}
 	}
-	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: "refused", Message: text})
+	e.reload.Store(e.record(counts{nodes: len(e.nodes)}, "refused", text, took))
 	if e.lastErr == text {
 		return
 	}

@@ -100,7 +100,7 @@ func (n *node) info() service.Info {
 	w := n.shown.Load()
 	i := service.Info{
 		ID: n.id, Name: w.block.Name, Health: s.health, LastError: s.lastError, Stats: n.stats, Position: w.position(),
-		DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
+		Trial: n.e.history.trialOf(n.id), DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
 	i.Problems = s.problems

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
 )
 
 // startTrials bounds the trials of all components at the start: no node runs
@@ -85,6 +86,8 @@ type trial struct {
 	done      chan struct{}        // closed when rejection is set
 	rejection *component.Rejection // nil: the version passed
 	followed  bool                 // a plan was made with the verdict; the worker's own
+	late      *pendingCall         // the worker did not wait for it; nil if it did; the worker's own
+	steps     map[string]time.Duration
 }
 
 // of reports whether the trial answers for what is wanted.
@@ -140,7 +143,15 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	out := map[string]*rejected{}
 	for id, t := range current {
 		r := t.verdict()
-		t.followed = t.ended()
+		switch ended := t.ended(); {
+		case ended && !t.followed:
+			e.change.tried(t.steps)
+			if t.followed = true; t.late != nil {
+				e.change.follow(t.late.changes)
+			}
+		case !ended && t.late != nil:
+			t.late.changes = adopt(t.late.changes, e.change.waiting())
+		}
 		if r != nil {
 			out[id] = r
 		}
@@ -153,15 +164,27 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 
 // beginTrial begins the trial of a version, which ends with ctx at the latest.
 func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
-	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{})}
+	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}}
 	ctx, t.cancel = context.WithCancel(ctx)
-	c := component.Trial{Node: w.id, Args: w.args, Begin: func(string) {}}
+	var now *service.Trial // the step that is in progress
+	begin := func(step string) {
+		was, at := now, e.clock.Now()
+		if was != nil {
+			t.steps[was.Step] += at.Sub(was.Since)
+		}
+		if now = nil; step != "" {
+			now = &service.Trial{Version: w.reg.Version, Step: step, Since: at}
+		}
+		e.history.begin(w.id, was, now)
+	}
+	c := component.Trial{Node: w.id, Args: w.args, Begin: begin}
 	if n := e.nodes[w.id]; n != nil && n.current != nil && !n.current.crashed {
 		c.Running = n.current.c
 	}
 	e.wg.Go(func() {
 		defer close(t.done)
 		defer t.cancel()
+		defer begin("") // the last step has ended
 		if err := guard(func() error { t.rejection = w.reg.Trial(ctx, c); return nil }); err != nil {
 			t.rejection = &component.Rejection{Err: err}
 		}
@@ -175,6 +198,7 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 // awaitTrials waits until trials have ended. Once weir runs, it waits for a moment
 // only: the worker follows the verdicts that come later.
 func (e *Engine) awaitTrials(begun []*trial) {
+	defer func(start time.Time) { e.change.waited += time.Since(start) }(time.Now())
 	var patience <-chan time.Time
 	if e.plan != nil {
 		timer := time.NewTimer(max(callPatience>>min(len(e.pending), 16), minCallPatience))
@@ -195,14 +219,15 @@ func (e *Engine) awaitTrials(begun []*trial) {
 
 // followLater has the worker apply the files again when a trial has ended.
 func (e *Engine) followLater(t *trial) {
-	p := &pendingCall{done: make(chan struct{})}
-	e.pending[p] = true
+	p := e.newPendingCall()
+	e.pending[p], t.late, e.change.began = true, p, true
 	e.wg.Go(func() {
 		<-t.done
 		e.box.post(func() {
 			defer close(p.done)
 			delete(e.pending, p)
 			if !t.followed {
+				e.change = newChange(p.changes[0].trigger.Kind, p.changes[0].trigger.Files)
 				_ = e.applyFiles(time.Now()) // which reports its errors
 			}
 		})

@@ -231,7 +231,8 @@ type Trial struct {
 	// replaced, or have ended, when Trial is called. It is nil if no component
 	// runs, as at the start.
 	Running Component
-	// Begin is called when a step such as StepTest begins. It is not nil.
+	// Begin is called when a step such as StepTest begins. It is not nil. Calls must not
+	// be concurrent, and end before the trial does.
 	Begin func(step string)
 }
 

@@ -86,6 +86,11 @@ type Host interface {
 	// GetServiceConsumers returns the IDs of the nodes whose registration
 	// needs a service.
 	GetServiceConsumers(name string) []string
+	// Reloads returns the last changes, oldest first, at most 100.
+	Reloads() []Reload
+	// ReloadEvents returns the events after an ID, oldest first, as far as they are
+	// kept, and a channel that is closed when there are more.
+	ReloadEvents(after uint64) (events []ReloadEvent, more <-chan struct{})
 	// Overview returns what there is to know of weir as a whole.
 	Overview() Overview
 	// Reload reads the config again and returns when the change is made or
@@ -103,7 +108,7 @@ type Overview struct {
 	Ready bool
 	// Stopping is set once weir was told to end.
 	Stopping bool
-	// Reload is the last change, from a file, a signal or a request.
+	// Reload is the last change that was made or refused.
 	Reload Reload
 	// Stalled are operations of the engine itself and of nodes that were removed
 	// that have not returned in time.
@@ -111,18 +116,6 @@ type Overview struct {
 	// Services are in the order they were started. Of their Info, what is about
 	// samples and scripts is not set.
 	Services []Info
-}
-
-// Reload is how a change went.
-type Reload struct {
-	Time     time.Time
-	Duration time.Duration
-	// Outcome is "applied", "partial" (a node stayed on its last good version)
-	// or "refused"; "" when there was none.
-	Outcome string
-	// Message says what changed, or why it was refused: a position, the
-	// message and the source line for each mistake.
-	Message string
 }
 
 // Info is a node's state at one moment.
@@ -139,6 +132,7 @@ type Info struct {
 	SendsTo   []string          // IDs of the nodes whose receivers are in its arguments; they are in DependsOn too
 	Sources   []string          // files of its registration
 	Version   string            // of the registration that runs
+	Trial     *Trial            // of a new version that is in progress; nil without
 	Builds    uint64            // since the node is there, the first included
 	Restarts  uint64            // after an error or a panic
 	Arguments any               // decoded; secrets still in it

@@ -35,6 +35,8 @@ var routes = []struct {
 	{"GET /-/page", "GET /-/page?token=x", 401, 401, 403, 403},
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
+	{"GET /api/v0/reloads", "GET /api/v0/reloads", 401, 200, 403, 200},
+	{"GET /api/v0/reloads/events", "GET /api/v0/reloads/events", 401, 200, 403, 200},
 	{"GET /api/v0/batch/{id...}", "GET /api/v0/batch/a.sink.b", 401, 200, 403, 200},
 	{"/api/v0/component/{path...}", "POST /api/v0/component/a.sink.b/x", 200, 200, 200, 200},
 	{"/api/v0/control/{path...}", "POST /api/v0/control/a.sink.b/quarantine/replay", 401, 200, 403, 200},
@@ -85,7 +87,12 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s in memory: got %d %q, want %d", r.request, status, body, r.memory)
 		}
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequest(method, "http://weir"+path, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		if strings.HasSuffix(path, "/events") { // its answer ends with the client
+			cancel()
+		}
+		s.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://weir"+path, nil))
+		cancel()
 		if w.Code != r.socket {
 			t.Errorf("%s over the socket: got %d %q, want %d", r.request, w.Code, w.Body, r.socket)
 		}

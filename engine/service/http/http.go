@@ -58,6 +58,8 @@ type Service struct {
 	sessions *sessions
 	failures *failures
 	metrics  *metrics
+	streams  atomic.Int64  // clients that follow the events of reloads
+	closing  chan struct{} // closed when Run is about to end
 
 	posture atomic.Pointer[posture] // how TCP is met; written under mu
 
@@ -81,7 +83,7 @@ func New(o Options) *Service {
 	if o.Clock == nil {
 		o.Clock = clock.System{}
 	}
-	s := &Service{o: o, log: o.Logger, memory: newMemoryListener(), token: rand.Text() + rand.Text()}
+	s := &Service{o: o, log: o.Logger, memory: newMemoryListener(), token: rand.Text() + rand.Text(), closing: make(chan struct{})}
 	s.metrics = newMetrics(o.Registerer)
 	limited := func(limit string) { s.metrics.limited.WithLabelValues(limit).Inc() }
 	s.sessions = newSessions(o.Clock, limited)
@@ -228,6 +230,7 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 	case failed = <-errs:
 		left--
 	}
+	close(s.closing)
 	closing, cancel := context.WithTimeout(context.Background(), closeTime) // ctx has ended
 	defer cancel()
 	for _, srv := range servers {

@@ -34,6 +34,8 @@ type host struct {
 	overview   service.Overview
 	reload     error
 	reloads    int
+	records    []service.Reload
+	events     func(after uint64) ([]service.ReloadEvent, <-chan struct{})
 }
 
 func (h *host) GetComponent(id string) (component.Component, bool) {
@@ -47,6 +49,13 @@ func (h *host) GetServiceConsumers(name string) []string {
 }
 func (h *host) Overview() service.Overview   { return h.overview }
 func (h *host) Reload(context.Context) error { h.reloads++; return h.reload }
+func (h *host) Reloads() []service.Reload    { return h.records }
+func (h *host) ReloadEvents(after uint64) ([]service.ReloadEvent, <-chan struct{}) {
+	if h.events == nil {
+		return nil, nil
+	}
+	return h.events(after)
+}
 
 type server struct{}
 
@@ -113,6 +122,9 @@ func get(t *testing.T, c *nethttp.Client, method, url string, header ...string) 
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	if res.Header.Get("Content-Type") == "text/event-stream" { // it does not end
+		return res.StatusCode, ""
+	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +344,7 @@ func TestStatus(t *testing.T) {
 	stats.Drop("filtered", 2)
 	h := &host{
 		overview: service.Overview{Time: at.Add(time.Second), Version: "v1", Config: "c.alloy", Started: at, Ready: true,
-			Reload: service.Reload{Time: at, Duration: 12 * time.Millisecond, Outcome: "applied", Message: "reloaded"}},
+			Reload: service.Reload{Time: at, Seconds: 0.012, Outcome: "applied", Message: "reloaded"}},
 		infos: []service.Info{
 			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
 				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Builds: 2, Restarts: 1,

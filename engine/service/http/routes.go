@@ -1,7 +1,6 @@
 package http
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	nethttp "net/http"
@@ -46,6 +45,8 @@ func (s *Service) table() []route {
 		{"GET " + linkPath, public, s.openLink}, // the token is in the query
 		{"POST " + linkPath, socketOnly, with(s.newLink)},
 		{"GET /api/v0/status", limited, with(status)},
+		{"GET /api/v0/reloads", owned, with(reloads)},
+		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents)},
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch)},
 		{"/api/v0/component/{path...}", served, with(componentHandler)},
 		{"/api/v0/control/{path...}", owned, with(controlHandler)},
@@ -131,14 +132,10 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 }
 
 func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	// An error is the client's: it went away.
 	if callerOf(r).owner {
-		_ = e.Encode(newStatus(host))
+		writeJSON(w, newStatus(host))
 	} else {
-		_ = e.Encode(newPublicStatus(host))
+		writeJSON(w, newPublicStatus(host))
 	}
 }
 

@@ -71,10 +71,12 @@ type Node struct {
 	SendsTo   []string           `json:"sends_to"`
 	Sources   []string           `json:"sources"` // script files
 	Version   string             `json:"version"` // of the script
-	Builds    uint64             `json:"builds"`  // since the node is there; not counted: arguments that it took while it ran
-	Restarts  uint64             `json:"restarts"`
-	Samples   *Samples           `json:"samples"`         // null for services
-	Lines     *Samples           `json:"lines,omitempty"` // log lines; missing when there were none
+	// Trial is the step of a new version that is in progress; missing without.
+	Trial    *service.Trial `json:"trial,omitempty"`
+	Builds   uint64         `json:"builds"` // since the node is there; not counted: arguments that it took while it ran
+	Restarts uint64         `json:"restarts"`
+	Samples  *Samples       `json:"samples"`         // null for services
+	Lines    *Samples       `json:"lines,omitempty"` // log lines; missing when there were none
 	// Quarantined is how many samples and lines are in quarantine.
 	Quarantined int64 `json:"quarantined,omitempty"`
 	// Arguments and Exports have at most 1000 elements of each list.
@@ -149,7 +151,7 @@ func newStatus(host service.Host) Status {
 		Services: []Node{}, Components: []Node{},
 	}
 	if r := o.Reload; r.Outcome != "" {
-		s.Reload = &Reload{Time: r.Time, Seconds: r.Duration.Seconds(), Outcome: r.Outcome, Message: r.Message}
+		s.Reload = &Reload{Time: r.Time, Seconds: r.Seconds, Outcome: r.Outcome, Message: r.Message}
 	}
 	for _, i := range o.Services {
 		s.Services = append(s.Services, newNode(i))
@@ -179,7 +181,7 @@ func newPublicStatus(host service.Host) PublicStatus {
 func newNode(i service.Info) Node {
 	n := Node{
 		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
-		Version: i.Version, Builds: i.Builds, Restarts: i.Restarts,
+		Version: i.Version, Trial: i.Trial, Builds: i.Builds, Restarts: i.Restarts,
 	}
 	if i.Debug != nil {
 		n.Debug = marshal(i.Debug)

@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// wantReload compares the last record with want, but for times and the names of the
+// harness's files. Steps are compared by name.
+func (l *harness) wantReload(want service.Reload) {
+	l.t.Helper()
+	all := l.e.Reloads()
+	got := all[len(all)-1]
+	got.Message = durations.ReplaceAllString(strings.ReplaceAll(got.Message, l.dir+string(filepath.Separator), ""), "(… ms)")
+	got.Trigger.Files = slices.Clone(got.Trigger.Files)
+	for i, f := range got.Trigger.Files {
+		got.Trigger.Files[i] = filepath.Base(f)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(service.Reload{}, "ID", "Time", "Seconds", "Steps"), cmpopts.EquateEmpty()); diff != "" {
+		l.t.Errorf("the last record (-want +got):\n%s", diff)
+	}
+}
+
+// TestRecord: each change leaves a record, which has the nodes that it touched, their
+// versions and why some were refused.
+func TestRecord(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1111111aaaaa", nil))
+		l.start(`test.sink "a" { }`)
+		l.wantReload(service.Reload{Trigger: service.Trigger{Kind: "start"}, Outcome: "applied", Message: "started c.alloy (… ms), 1 node",
+			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "added", To: "1111111aaaaa"}}, Rebuilt: 1})
+
+		if err := l.reload("test.sink \"a\" { }\ntest.uvalue \"b\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		l.wantReload(service.Reload{Trigger: service.Trigger{Kind: "request"}, Outcome: "applied", Message: "reloaded c.alloy (… ms), 1 of 2 nodes rebuilt",
+			Nodes: []service.ReloadNode{{ID: "test.uvalue.b", Action: "added"}}, Rebuilt: 1, Untouched: 1})
+
+		v.save(v.version("2222222bbbbb", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		files := service.Trigger{Kind: "files", Files: []string{"x.lua"}}
+		l.wantReload(service.Reload{Trigger: files, Outcome: "applied", Message: "reloaded test.sink (… ms), 1 of 2 nodes rebuilt; test.sink.a 1111111 → 2222222; changed: scripts/x.lua",
+			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "rebuilt", From: "1111111aaaaa", To: "2222222bbbbb"}}, Rebuilt: 1, Untouched: 1})
+		if last := l.e.Reloads()[2]; last.ID != 3 || last.Time.IsZero() || len(last.Steps) == 0 {
+			t.Errorf("got ID %d, time %s and steps %v", last.ID, last.Time, last.Steps)
+		}
+
+		v.save(v.version("3333333ccccc", errTrial))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantReload(service.Reload{Trigger: files, Outcome: "partial", Message: "cannot reload test.sink.a: running version 2222222; 3333333 refused by test: " + errTrial.Error(),
+			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "refused", From: "2222222bbbbb", To: "3333333ccccc", Step: "test",
+				Message: "running version 2222222; 3333333 refused by test: " + errTrial.Error()}}, Untouched: 1})
+
+		if err := l.reload("test.sink \"a\" { }\ntest.nothing \"b\" { }"); err == nil {
+			t.Error("the config was accepted")
+		}
+		l.wantReload(service.Reload{Trigger: service.Trigger{Kind: "request"}, Outcome: "refused", Untouched: 2,
+			Message: "c.alloy:2:1: error: component test.nothing does not exist\n  2 | test.nothing \"b\" { }\n    | ^^^^^^^^^^^^^^^^\n  hint: `weir components` lists all there are"})
+
+		v.save(v.version("2222222bbbbb", nil))
+		if err := l.reload(""); err != nil {
+			t.Fatal(err)
+		}
+		l.wantReload(service.Reload{Trigger: service.Trigger{Kind: "request"}, Outcome: "applied", Message: "reloaded c.alloy (… ms), 0 of 0 nodes rebuilt, 2 removed",
+			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "removed", From: "2222222bbbbb"}, {ID: "test.uvalue.b", Action: "removed"}}})
+	})
+}
+
+// TestRecordOfSlowTrial: a trial that takes long is in the record of the change that
+// began it, in the status of the node and in the events. The record of its outcome names
+// the changes that waited for it.
+func TestRecordOfSlowTrial(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1111111aaaaa", nil))
+		l.start(`test.sink "a" { }`)
+		second, shadowed, ended := v.version("2222222bbbbb", nil), make(chan struct{}), make(chan struct{})
+		second.Trial = func(_ context.Context, c component.Trial) *component.Rejection {
+			c.Begin(component.StepTest)
+			<-shadowed
+			c.Begin(component.StepShadow)
+			<-ended
+			return &component.Rejection{Step: component.StepShadow, Err: errTrial}
+		}
+		v.save(second)
+		go l.e.FilesChanged(context.Background(), []string{"x.lua"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		running := []service.ReloadNode{{ID: "test.sink.a", Action: "in progress", From: "1111111aaaaa", To: "2222222bbbbb", Step: "test"}}
+		l.wantReload(service.Reload{Trigger: service.Trigger{Kind: "files", Files: []string{"x.lua"}}, Outcome: "in progress", Nodes: running})
+		if got := l.info("test.sink.a").Trial; got == nil || got.Step != "test" || got.Version != "2222222bbbbb" {
+			t.Errorf("the status has trial %+v", got)
+		}
+
+		events, more := l.e.ReloadEvents(0)
+		after := events[len(events)-1].ID
+		close(shadowed)
+		<-more
+		events, _ = l.e.ReloadEvents(after)
+		if len(events) != 1 || events[0].Node != "test.sink.a" || events[0].Trial.Step != "shadow" || events[0].ID != after+1 {
+			t.Errorf("got events %+v", events)
+		}
+
+		time.Sleep(time.Second)
+		go l.e.Reload(context.Background())
+		synctest.Wait()
+		close(ended)
+		synctest.Wait()
+		l.wantReload(service.Reload{Follows: []uint64{2, 3}, Trigger: service.Trigger{Kind: "files", Files: []string{"x.lua"}}, Outcome: "partial",
+			Message: "cannot reload test.sink.a: running version 1111111; 2222222 refused by shadow: " + errTrial.Error(),
+			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "refused", From: "1111111aaaaa", To: "2222222bbbbb", Step: "shadow",
+				Message: "running version 1111111; 2222222 refused by shadow: " + errTrial.Error()}}})
+		all := l.e.Reloads()
+		if steps := all[len(all)-1].Steps; steps["test"] != 1 || steps["shadow"] != 1 {
+			t.Errorf("the steps took %v, want 1 s of test and of shadow", steps)
+		}
+		if got := l.info("test.sink.a").Trial; got != nil {
+			t.Errorf("the status has trial %+v after its end", got)
+		}
+	})
+}
+
+// TestRecordsAreBounded: the records and events that are kept, and what is in them,
+// are bounded.
+func TestRecordsAreBounded(t *testing.T) {
+	bubble(t, func(l *harness) {
+		l.start("")
+		for range 600 {
+			if err := l.e.Reload(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := l.e.Reloads()
+		if len(all) != 100 || all[99].ID != 601 {
+			t.Errorf("%d records are kept, the last is %d", len(all), all[len(all)-1].ID)
+		}
+		if events, _ := l.e.ReloadEvents(0); len(events) != 500 || events[499].Reload.ID != 601 {
+			t.Errorf("%d events are kept", len(events))
+		}
+		if events, _ := l.e.ReloadEvents(601); len(events) != 0 {
+			t.Errorf("got %d events after the last", len(events))
+		}
+		var config strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&config, "test.value \"v%d\" {\n  value = \"cannot build\"\n}\n", i)
+		}
+		l.mu.Lock()
+		l.onBuild = func(string, *arguments, component.Options) error {
+			return fmt.Errorf("cannot: %s", strings.Repeat("x", 2000))
+		}
+		l.mu.Unlock()
+		if err := l.reload(config.String()); err != nil {
+			t.Fatal(err)
+		}
+		all = l.e.Reloads()
+		last := all[len(all)-1]
+		if len(last.Nodes) != 50 || last.Omitted != 10 || len(last.Nodes[0].Message) > 1100 || len(last.Message) > 9000 {
+			t.Errorf("got %d nodes, %d omitted, messages of %d and %d bytes", len(last.Nodes), last.Omitted, len(last.Nodes[0].Message), len(last.Message))
+		}
+		if !slices.ContainsFunc(last.Nodes, func(n service.ReloadNode) bool { return n.Action == "failed" }) {
+			t.Errorf("no node failed: %+v", last.Nodes[0])
+		}
+	})
+}

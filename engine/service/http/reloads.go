@@ -1,0 +1,124 @@
+package http
+
+import (
+	"encoding/json"
+	"fmt"
+	nethttp "net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/service"
+)
+
+// Reloads is what /api/v0/reloads returns.
+type Reloads struct {
+	Reloads []service.Reload `json:"reloads"` // oldest first, at most 100
+}
+
+// Step is the data of an event "step" of /api/v0/reloads/events: a step of a new
+// version of a node has begun.
+type Step struct {
+	Time    time.Time `json:"time"`
+	Node    string    `json:"node"`
+	Version string    `json:"version"`
+	Step    string    `json:"step"`
+}
+
+const (
+	// maxStreams is how many clients may follow the events of reloads.
+	maxStreams = 20
+	// heartbeat is how often a client that follows them gets something.
+	heartbeat = 15 * time.Second
+	// streamTime is how long one write to such a client may take. A client that reads
+	// too slowly for that is disconnected.
+	streamTime = 10 * time.Second
+	// streamRetry is when such a client tries again after it was disconnected.
+	streamRetry = 2 * time.Second
+)
+
+func reloads(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+	writeJSON(w, Reloads{Reloads: append([]service.Reload{}, host.Reloads()...)})
+}
+
+// writeJSON answers with a value. An error is the client's: it went away.
+func writeJSON(w nethttp.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v)
+}
+
+// reloadEvents follows the steps of reloads until the client or weir ends. IDs begin
+// with the time when weir was started: those of an earlier process mean nothing.
+func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	defer s.streams.Add(-1)
+	if s.streams.Add(1) > maxStreams {
+		nethttp.Error(w, fmt.Sprintf("%d clients follow the events already", maxStreams), nethttp.StatusServiceUnavailable)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	out := nethttp.NewResponseController(w)
+	send := func(text string) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(streamTime)) // fails with the write
+		if _, err := w.Write([]byte(text)); err != nil {
+			return false
+		}
+		return out.Flush() == nil
+	}
+	run := strconv.FormatInt(host.Overview().Started.UnixMilli(), 10)
+	events, more := host.ReloadEvents(0)
+	after := uint64(0)
+	if len(events) > 0 {
+		after = events[len(events)-1].ID
+	}
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		after = 0
+		if of, n, ok := strings.Cut(id, "-"); ok && of == run {
+			after, _ = strconv.ParseUint(n, 10, 64) // 0 for nonsense
+		}
+		events, more = host.ReloadEvents(after)
+	} else {
+		events = nil // from now on
+	}
+	if !send(fmt.Sprintf("retry: %d\n\n", streamRetry.Milliseconds())) {
+		return
+	}
+	beat := s.o.Clock.NewTimer(heartbeat)
+	defer beat.Stop()
+	for {
+		for _, ev := range events {
+			after = ev.ID
+			if !send(eventText(run, ev)) {
+				return
+			}
+		}
+		select {
+		case <-more:
+			events, more = host.ReloadEvents(after)
+			continue
+		case <-beat.C():
+			if !send(": heartbeat\n\n") {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		}
+		events = nil
+		beat.Reset(heartbeat)
+	}
+}
+
+// eventText is an event as the client gets it.
+func eventText(run string, ev service.ReloadEvent) string {
+	name, data := "reload", any(ev.Reload)
+	if ev.Trial != nil {
+		name, data = "step", Step{ev.Time, ev.Node, ev.Trial.Version, ev.Trial.Step}
+	}
+	text, _ := json.Marshal(data) // neither has what cannot be marshalled
+	return fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", run, ev.ID, name, text)
+}
