@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Docs returns the manual of what the blocks of a kind have besides the
-// script's arguments.
+// Docs returns the manual of the attributes and blocks of a kind that the
+// script does not declare.
 func Docs(kind scripting.ComponentKind) map[string]string {
 	docs := map[string]string{}
 	all := []map[string]string{commonDocs, allowDocs, listenDocs}
@@ -20,7 +20,8 @@ func Docs(kind scripting.ComponentKind) map[string]string {
 	return docs
 }
 
-// commonDocs are the manual of what every scripted block has.
+// commonDocs is the manual of the attributes and blocks of every scripted
+// block.
 var commonDocs = map[string]string{
 	"forward_to":                        "Receivers of the data that the script emits or keeps.",
 	"interval":                          "Interval between two calls of poll. The first call is at the start.",
@@ -48,7 +49,7 @@ var commonDocs = map[string]string{
 	"script.limits.output":              "Maximum size of the lines, labels and metadata that one call may set and emit, including values that it overwrites later, plus 4 KiB and the size of its lines for each record of the batch. A line counts once for each record that it is set on.",
 }
 
-// allowDocs are the manual of the blocks allow and http.
+// allowDocs is the manual of the blocks allow and http.
 var allowDocs = map[string]string{
 	"script.allow": "External resources that the script may use. Each must also be declared in needs of the script. The script cannot see resources that are not granted.",
 	"script.allow.http": "URLs that ctx.http may request, including the targets of redirects: https://geo.internal/*, https://*.example.com:8443/api/*. " +
@@ -78,7 +79,7 @@ var allowDocs = map[string]string{
 	"script.http.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
 }
 
-// sinkDocs are the manual of what the block of a sink has beside.
+// sinkDocs is the manual of the additional blocks of a sink.
 var sinkDocs = map[string]string{
 	"batch":             "Size of the batches that the script sends. Values that neither the block nor the definition sets have these defaults: 1000 records, 1MiB, 1s, 4 in flight.",
 	"batch.max_records": "Maximum number of records in a batch.",
