@@ -35,6 +35,9 @@ type Script struct {
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
 	// Shadow sets the guards of OnReload "shadow" and how much input it keeps.
 	Shadow Shadow `alloy:"shadow,block,optional"`
+	// Canary gives a changed version of a transform a share of the data first; nil: it
+	// takes over without.
+	Canary *Canary `alloy:"canary,block,optional"`
 	// Limits bound what one call may use.
 	Limits Limits `alloy:"limits,block,optional"`
 	// Quarantine bounds what on_error = "quarantine" and "hold" store.

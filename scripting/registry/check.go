@@ -14,6 +14,10 @@ import (
 func (s *entry) check(args any, settled func(string) bool) []*component.ArgumentError {
 	a := block.ArgumentsOf(s.Definition, args)
 	es := s.checkKind(a, settled)
+	if a.Script.Canary != nil && s.Definition.Kind != scripting.Transform && settled("script") {
+		es = append(es, &component.ArgumentError{Path: "script.canary", Err: fmt.Errorf(
+			"cannot use the block canary: %s is a %s, and only transforms can have a canary; remove the block", s.Name, s.Definition.Kind)})
+	}
 	if settled("script") { // otherwise, Build checks it again
 		es = append(es, s.checkGrants(a.Script)...)
 		if err := a.Script.CheckState(s.Name, s.Definition); err != nil {

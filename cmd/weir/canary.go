@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/control"
+)
+
+func promoteCommand(t *terminal) *cobra.Command {
+	return canaryCommand(t, "promote", "Have the canary of a node take over",
+		`End the canary of a node and have its new version take over. The name of a node is
+the name of its block in the config, such as metrics.relabel.default. Without a canary,
+the exit code is 1; it is 2 when no weir runs with the storage path.`)
+}
+
+func rollbackCommand(t *terminal) *cobra.Command {
+	return canaryCommand(t, "rollback", "Roll back the canary of a node",
+		`End the canary of a node. The running version stays active, and the new version is
+refused until its file or its block changes. Without a canary, the exit code is 1; it
+is 2 when no weir runs with the storage path.`)
+}
+
+func canaryCommand(t *terminal, name, short, long string) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: name + " NODE", Short: short, Long: long,
+		Example: "  weir " + name + " my.script.default",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New(name + " takes the name of one node")
+			}
+			return nil
+		},
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			if err := checkStorage(dir); err != nil {
+				return err
+			}
+			return endCanary(cmd.Context(), t, dir, args[0], name)
+		}),
+	}
+	storageFlag(cmd.Flags(), &dir)
+	return cmd
+}
+
+// endCanary sends a decision about the canary of a node and prints the answer.
+func endCanary(ctx context.Context, t *terminal, dir, node, decision string) error {
+	u := &url.URL{Path: "/api/v0/control/" + node + "/canary/" + decision}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL(u.String()), nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask weir: %w", err)
+	}
+	body, err := answer(control.Client(dir).Do(req))
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if _, err := io.Copy(t.out, body); err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	return nil
+}
