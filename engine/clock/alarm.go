@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Alarm calls a func at a time. Where the clock is the real one it costs no
+// Alarm calls a function at a time. With the system clock, it needs no
 // goroutine until then.
 type Alarm struct {
 	real *time.Timer
@@ -15,8 +15,7 @@ type Alarm struct {
 	run   sync.WaitGroup
 }
 
-// AfterFunc calls ring, on a goroutine of its own, d from now. Stop must be
-// called.
+// AfterFunc calls ring in a separate goroutine after d. Stop must be called.
 func AfterFunc(c Clock, d time.Duration, ring func()) *Alarm {
 	if _, ok := c.(System); ok {
 		return &Alarm{real: time.AfterFunc(d, ring)}
@@ -35,7 +34,7 @@ func AfterFunc(c Clock, d time.Duration, ring func()) *Alarm {
 	return a
 }
 
-// Reset makes it ring d from now, also if it rang before.
+// Reset makes it ring after d, even if it has already rung.
 func (a *Alarm) Reset(d time.Duration) {
 	if a.real != nil {
 		a.real.Reset(d)
@@ -44,8 +43,8 @@ func (a *Alarm) Reset(d time.Duration) {
 	a.timer.Reset(d)
 }
 
-// Stop ends the alarm; it may be ringing still. It must be the last call, and
-// not come from ring.
+// Stop ends the alarm; ring may still be running. It must be the last call, and
+// must not be called by ring.
 func (a *Alarm) Stop() {
 	if a.real != nil {
 		a.real.Stop()

@@ -1,9 +1,9 @@
-// Package clock is the engine's one source of time, injected everywhere so
-// that tests decide what time it is.
+// Package clock is the engine's only source of time. It is injected everywhere,
+// so that tests control the time.
 //
-// System is the real clock; clocktest.Fake stands still until it is told to
-// advance. It is not for measuring how long our own code takes: durations in
-// metrics come from time.Now, which is monotonic.
+// System is the real clock; clocktest.Fake stands still until it is advanced.
+// It is not for measuring the duration of our own code: durations in metrics
+// use time.Now, which is monotonic.
 package clock
 
 import (
@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Clock tells the time and wakes sleepers. Implementations are safe for
-// concurrent use.
+// Clock provides the time and timers. Implementations are safe for concurrent
+// use.
 type Clock interface {
-	// Now is the current time.
+	// Now returns the current time.
 	Now() time.Time
-	// NewTimer returns a timer that fires once, d from now; at once when d <= 0.
+	// NewTimer returns a timer that fires once, after d; immediately if d <= 0.
 	NewTimer(d time.Duration) Timer
 }
 
@@ -28,7 +28,7 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
-// Sleep waits for d, or until ctx ends and returns its cause.
+// Sleep waits for d. If ctx ends first, it returns its cause.
 func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	t := c.NewTimer(d)
 	defer t.Stop()

@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 )
 
-// maxPath is what every system's sockaddr_un holds, with its final zero.
+// maxPath is the maximum length of sockaddr_un on every system, without its
+// final zero.
 const maxPath = 103
 
-// address returns a name for a socket that is short enough for the system, and
-// a function that gives up what the name needs. The name is good until then.
+// address returns a name for a socket that is short enough for the system. free
+// releases the resources of the name, which is then invalid.
 func address(path string) (addr string, free func(), err error) {
 	none := func() {}
 	if len(path) <= maxPath {

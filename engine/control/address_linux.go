@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// detour names a socket by its open directory.
+// detour names a socket through its open directory.
 func detour(path string) (addr string, free func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -21,7 +21,7 @@ func detour(path string) (addr string, free func(), err error) {
 	return addr, func() { dir.Close() }, nil
 }
 
-// beforeBind gives the socket its mode before it has a name.
+// beforeBind sets the mode of the socket before it has a name.
 func beforeBind(_, _ string, c syscall.RawConn) error {
 	var errno error
 	err := c.Control(func(fd uintptr) { errno = syscall.Fchmod(int(fd), 0o600) })

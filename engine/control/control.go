@@ -1,6 +1,6 @@
-// Package control is the way to a running weir: an HTTP handler on a socket in
-// its storage directory, which only its user can open, and the client for it.
-// It is not for what the handler does, and not for TCP.
+// Package control connects to a running weir: an HTTP handler on a socket in
+// its storage directory, which only its user can open, and a client for it. It
+// does not contain the handler, and does not use TCP.
 package control
 
 import (
@@ -18,23 +18,23 @@ import (
 
 const (
 	socketName = "weir.sock"
-	// drain is how long a request may take once weir stops.
+	// drain is the time limit for requests when weir stops.
 	drain = time.Second
 )
 
-// Path returns the socket of a storage directory.
+// Path returns the path of the socket in a storage directory.
 func Path(storage string) string { return filepath.Join(storage, socketName) }
 
-// Server serves one storage directory.
+// Server serves the socket of one storage directory.
 type Server struct {
 	path string
 	ln   net.Listener
-	free func() // what the address needed
+	free func() // releases resources of the address
 }
 
-// Listen makes the socket, with mode 0600. The caller has the directory locked
-// (package storage), so that a socket that is there is of a dead process: it
-// is replaced. Call Serve or Close.
+// Listen creates the socket, with mode 0600. The caller has locked the
+// directory (package storage), so an existing socket belongs to a dead process
+// and is replaced. Call Serve or Close.
 func Listen(storage string) (*Server, error) {
 	path, err := filepath.Abs(Path(storage))
 	if err != nil {
@@ -55,7 +55,7 @@ func Listen(storage string) (*Server, error) {
 		free()
 		return nil, fmt.Errorf("cannot make the control socket %s: %w", path, err)
 	}
-	// By its real path, in Close: the address may be a detour.
+	// Close removes it by its real path, because the address may be a detour.
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &Server{path: path, ln: ln, free: free}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -78,7 +78,7 @@ func removeStale(path string) error {
 }
 
 // Serve serves h until ctx ends, and closes s. The requests' contexts end with
-// ctx; those that do not heed that are cut off after a second.
+// ctx; requests that ignore that are cut off after a second.
 func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	srv := &http.Server{
 		Handler:           h,
@@ -92,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	case err = <-failed:
 		err = fmt.Errorf("cannot serve the control socket: %w", err)
 	case <-ctx.Done():
-		// The bounded flush on shutdown: ctx has ended already.
+		// This is a limited flush on shutdown: ctx has already ended.
 		bounded, cancel := context.WithTimeout(context.Background(), drain)
 		if srv.Shutdown(bounded) != nil {
 			_ = srv.Close() // the requests that are left
@@ -103,7 +103,7 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close removes the socket. It is called after Listen when Serve is not.
+// Close removes the socket. Call it after Listen if Serve is not called.
 func (s *Server) Close() error {
 	err := s.ln.Close()
 	if errors.Is(err, net.ErrClosed) {
@@ -119,7 +119,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// NotRunningError is the client's when nobody serves a storage directory.
+// NotRunningError is the client's error if no weir serves a storage directory.
 type NotRunningError struct {
 	Storage string
 	Err     error
@@ -129,12 +129,12 @@ func (e *NotRunningError) Error() string {
 	return fmt.Sprintf("cannot reach weir: none runs with the storage directory %s; name the one that does with --storage.path", e.Storage)
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *NotRunningError) Unwrap() error { return e.Err }
 
-// Client returns a client whose requests go to the weir that runs with a
-// storage directory, whatever host their URL names; URL makes one. It has no
-// timeout. When none runs, an error is a *NotRunningError.
+// Client returns a client for the weir that runs with a storage directory,
+// whatever host a request's URL contains; URL creates one. It has no timeout.
+// If no weir runs, the error is a *NotRunningError.
 func Client(storage string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		path, err := filepath.Abs(Path(storage))
@@ -155,7 +155,7 @@ func Client(storage string) *http.Client {
 		}
 		return conn, err
 	}
-	// A command makes a request or two: idle connections would only linger.
+	// A command makes only a few requests, so idle connections are not useful.
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 }
 

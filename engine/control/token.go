@@ -9,16 +9,16 @@ import (
 	"runtime"
 )
 
-// TokenFile is the name of the file in the storage directory with the token that
-// API clients send over TCP.
+// TokenFile is the name of the file in the storage directory with the token for
+// API clients over TCP.
 const TokenFile = "weir.token"
 
 // WriteToken writes a token to the file TokenFile of a storage directory, which
-// only its user can read. A file that is there is replaced, whatever it is, and
-// nothing is written into it: another user may have made it, or be able to read
-// it. The caller has the directory locked.
+// only its user can read. An existing file is replaced and not written into,
+// because another user may have created it, or be able to read it. The caller
+// has locked the directory.
 //
-// On Windows the file has the permissions of the directory.
+// On Windows, the file has the permissions of the directory.
 func WriteToken(storage, token string) (err error) {
 	defer func() {
 		if err != nil {
@@ -49,8 +49,8 @@ func WriteToken(storage, token string) (err error) {
 	return os.Rename(tmp, path)
 }
 
-// private returns an error when a file that was made with mode 0600 has another
-// one, as on a file system without permissions.
+// private returns an error if a file created with mode 0600 has another mode,
+// as on a file system without permissions.
 func private(f *os.File) error {
 	fi, err := f.Stat()
 	if err != nil {

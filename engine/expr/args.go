@@ -10,9 +10,9 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// normal brings a Go value into one of the forms that an expression knows:
-// string, int, float64, bool, []string, []any, map[string]string,
-// map[string]any. A duration is its seconds.
+// normal converts a Go value to a type that expressions support: string, int,
+// float64, bool, []string, []any, map[string]string, map[string]any. A duration
+// is converted to seconds.
 func normal(v any) (any, error) {
 	switch v := v.(type) {
 	case time.Duration:
@@ -71,9 +71,9 @@ func normal(v any) (any, error) {
 	return nil, fmt.Errorf("it is no text, number, boolean, list or map")
 }
 
-// foldArgs replaces args.x by its value. Arguments are constants of a
-// generation, so that a pattern, a list or a comparison with one of them is
-// prepared once, and a part that reads them only costs nothing.
+// foldArgs replaces args.x by its value. Arguments are constant for a program,
+// so a pattern, a list or a comparison with an argument is prepared once, and a
+// part that reads only arguments costs nothing.
 type foldArgs struct {
 	src  string
 	args map[string]any
@@ -104,7 +104,7 @@ func (f *foldArgs) Visit(node *ast.Node) {
 		}
 		ast.Patch(node, literal(c))
 	case *ast.ChainNode:
-		// args?.x was a chain over a member that is a constant now.
+		// args?.x was a chain over a member that is now a constant.
 		switch n.Node.(type) {
 		case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.ConstantNode:
 			*node = n.Node

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// config is what expr's checker and compiler get: the names an expression sees
-// and the functions it may call.
+// config returns the configuration of expr's checker and compiler: the names
+// that an expression sees and the functions that it may call.
 func config(logs bool) *conf.Config {
 	c := conf.CreateNew()
 	c.Optimize = false
@@ -41,11 +41,11 @@ func config(logs bool) *conf.Config {
 		Func:  func(a ...any) (any, error) { return replace(a[0].(string), a[1].(string), a[2].(string)) },
 		Types: []reflect.Type{reflect.TypeFor[func(string, string, string) string]()},
 	}
-	c.Functions["matches"] = &builtin.Function{Name: "matches", Func: matches} // no source can call it: it is an operator
+	c.Functions["matches"] = &builtin.Function{Name: "matches", Func: matches} // it is an operator, so no source can call it
 	return c
 }
 
-// replace is strings.ReplaceAll with a bounded result.
+// replace is strings.ReplaceAll with a limited result.
 func replace(s, from, to string) (string, error) {
 	n := strings.Count(s, from)
 	if from == "" {
@@ -88,7 +88,7 @@ func parse(src string, args map[string]any, logs bool) (*parser.Tree, *conf.Conf
 	return tree, c, nil
 }
 
-// rules refuses what is in expr's language but not in ours.
+// rules refuses parts of expr's language that are not supported.
 type rules struct {
 	src  string
 	logs bool
@@ -101,7 +101,7 @@ func (r *rules) fail(at file.Location, format string, args ...any) {
 	}
 }
 
-// lacks refuses what only the other signal has.
+// lacks refuses names that only the other signal has.
 func (r *rules) lacks(at file.Location, name string) {
 	if r.err != nil {
 		return
@@ -190,7 +190,7 @@ func (r *rules) function(at file.Location, name string) {
 	r.fail(at, "unknown function %s", name)
 }
 
-// typed refuses what checks but cannot be meant.
+// typed refuses expressions that type-check but are certainly mistakes.
 func (r *rules) typed(n ast.Node) {
 	if b, ok := n.(*ast.BinaryNode); ok {
 		switch b.Operator {
@@ -217,7 +217,7 @@ func nilable(n ast.Node) bool {
 	case *ast.NilNode:
 		return true
 	case *ast.BuiltinNode:
-		if n.Name == "first" || n.Name == "last" || n.Name == "find" { // of an empty list
+		if n.Name == "first" || n.Name == "last" || n.Name == "find" { // for an empty list
 			return true
 		}
 	}
@@ -228,10 +228,10 @@ func nilable(n ast.Node) bool {
 	return true
 }
 
-// loosenTypes forgets the checker's word where it does not hold, and reports whether
-// it did: min(1, value) has the type of its first argument, a conditional that
-// of one branch, whatever comes out. expr's compiler would pick instructions
-// by it that fail.
+// loosenTypes removes types of the checker that may be wrong, and reports
+// whether it did: min(1, value) has the type of its first argument, and a
+// conditional that of one branch, whatever the result is. expr's compiler would
+// select instructions by this type that fail.
 func loosenTypes(n ast.Node) bool {
 	loose := false
 	for _, c := range children(n) {
@@ -301,7 +301,7 @@ func children(n ast.Node) []ast.Node {
 	return nil
 }
 
-// reads is a set of what a node depends on.
+// reads is the set of inputs on which a node depends.
 type reads uint8
 
 const (

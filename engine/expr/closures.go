@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// compiler turns a checked tree into closures. Where a node has a form that
-// occurs a lot (a label or the value compared with a constant) it gets a
-// closure of its own: each one that is saved is about a nanosecond.
+// compiler converts a checked tree to closures. Common forms of nodes (a label
+// or the value compared with a constant) have special closures: each avoided
+// call saves about a nanosecond.
 type compiler struct {
 	src  string
 	conf *conf.Config
@@ -21,32 +21,33 @@ type compiler struct {
 	err  *Error
 }
 
-// code is a compiled node: at most one of the functions is set, by what the
-// node results in; none when only expr's machine can run it.
+// code is a compiled node. At most one of the functions is set, depending on
+// its result type. None is set if only expr's VM can run it.
 type code struct {
 	b func(*Sample) bool
 	i func(*Sample) int
 	f func(*Sample) float64
 	s func(*Sample) string
 
-	// fails: evaluating may fail on some sample. It goes on then, with
-	// nonsense, as the first error stands and is looked for in the end.
+	// fails means that evaluation may fail on some samples. It then continues with
+	// a meaningless value; the first error is kept and checked at the end.
 	fails bool
 
-	// ints, when not 0, says that expr computes an int on some samples where f
-	// is a float64, and bounds the magnitude of those ints. Below 2^53 they are
+	// ints, if not 0, means that expr computes an int for some samples where f is
+	// a float64, and is the maximum magnitude of those ints. Below 2^53 they are
 	// exact: comparisons are the same, as is arithmetic that stays below. Their
 	// text form is not.
 	ints float64
 }
 
-// byMachine marks what has no closure: whoever needs it asks expr's machine.
+// byMachine marks a node without a closure, which expr's VM evaluates.
 var byMachine = code{fails: true}
 
-// exact is where float64 begins to lose ints.
+// exact is the limit from which on float64 cannot represent all ints.
 const exact = 1 << 53
 
-// comparesExactly reports whether comparing l and r as float64 gives what expr does.
+// comparesExactly reports whether comparing l and r as float64 gives the same
+// result as expr.
 func comparesExactly(l, r code) bool {
 	mayInt := func(e code) bool { return e.i != nil || e.ints != 0 }
 	return !mayInt(l) || !mayInt(r) || l.ints < exact && r.ints < exact
@@ -54,8 +55,8 @@ func comparesExactly(l, r code) bool {
 
 func (e code) numeric() bool { return e.i != nil || e.f != nil }
 
-// node compiles n: to a closure, or, when the checker knows what it results
-// in, to a closure around expr's machine, so that only what must runs there.
+// node compiles n to a closure, or, if the checker knows its result type, to a
+// closure around expr's VM, so that only the necessary nodes run there.
 func (c *compiler) node(n ast.Node) code {
 	if e := c.closure(n); e.b != nil || e.s != nil || e.numeric() {
 		return e
@@ -96,7 +97,7 @@ func (c *compiler) closure(n ast.Node) code {
 	case *ast.MemberNode:
 		return c.member(n)
 	case *ast.ChainNode:
-		// Nothing that has a closure is ever nil, so ?. is a plain access.
+		// The value of a node with a closure is never nil, so ?. is a plain access.
 		return c.closure(n.Node)
 	case *ast.UnaryNode:
 		return c.unary(n)
@@ -128,7 +129,7 @@ func (c *compiler) identifier(n *ast.IdentifierNode) code {
 	return byMachine
 }
 
-// metaOf returns a value of a line's metadata, "" when it is missing.
+// metaOf returns a value of a line's metadata, or "" if it is missing.
 func metaOf(x *Sample, name string) string {
 	for _, l := range x.Meta {
 		if l.Name == name {
@@ -183,7 +184,7 @@ func (c *compiler) member(n *ast.MemberNode) code {
 	return code{fails: p.fails, s: func(x *Sample) string {
 		name := p.s(x)
 		if name == batch.NameLabel && !logs {
-			return "" // the name is no label
+			return "" // the name does not count as a label
 		}
 		return x.Series.Label(name)
 	}}
@@ -241,9 +242,9 @@ func choose[T any](b func(*Sample) bool, l, r func(*Sample) T) func(*Sample) T {
 	}
 }
 
-// floats brings two numeric operands, of which at least one is a float, to
-// floats, and bounds the ints among them in expr. An operand that is an int
-// must be a constant for that.
+// floats converts two numeric operands, at least one of which is a float, to
+// floats, and returns the limit of the ints among them in expr. An int operand
+// must be a constant.
 func floats(ln, rn ast.Node, l, r code) (lf, rf func(*Sample) float64, ints float64, ok bool) {
 	if !l.numeric() || !r.numeric() || l.i != nil && r.i != nil {
 		return nil, nil, 0, false
@@ -304,7 +305,7 @@ func (c *compiler) logic(n *ast.BinaryNode) code {
 	return code{fails: fails, b: func(x *Sample) bool { return lb(x) || rb(x) }}
 }
 
-// constInt returns an int literal, also behind a sign.
+// constInt returns an int literal, including a signed one.
 func constInt(n ast.Node) (int, bool) {
 	switch n := n.(type) {
 	case *ast.IntegerNode:
@@ -319,7 +320,7 @@ func constInt(n ast.Node) (int, bool) {
 	return 0, false
 }
 
-// constFloat returns a numeric literal, also behind a sign.
+// constFloat returns a numeric literal, including a signed one.
 func constFloat(n ast.Node) (float64, bool) {
 	switch n := n.(type) {
 	case *ast.IntegerNode:

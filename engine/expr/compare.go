@@ -48,8 +48,7 @@ func (c *compiler) equalText(ln, rn ast.Node, l, r func(*Sample) string) func(*S
 	return func(x *Sample) bool { return l(x) == r(x) }
 }
 
-// float returns a numeric code as float64, as expr does when it meets an int
-// and a float.
+// float returns a numeric code as float64, as expr does for an int and a float.
 func (e code) float() func(*Sample) float64 {
 	if e.f != nil {
 		return e.f
@@ -224,8 +223,8 @@ func inNumbers(f func(*Sample) float64, list reflect.Value) func(*Sample) bool {
 	}
 }
 
-// constant returns the value of a node that reads nothing of the sample, nil
-// when it reads something or fails.
+// constant returns the value of a node that does not depend on the sample, or
+// nil if it does or fails.
 func (c *compiler) constant(n ast.Node) any {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -244,13 +243,13 @@ func (c *compiler) constant(n ast.Node) any {
 	return m.eval(&x)
 }
 
-// pointsInto reports whether n refers to the element of a predicate around it.
+// pointsInto reports whether n refers to the element of an enclosing predicate.
 func pointsInto(n ast.Node) bool {
 	switch n.(type) {
 	case *ast.PointerNode:
 		return true
 	case *ast.PredicateNode:
-		return false // its pointers are its own
+		return false // its pointers refer to its own elements
 	}
 	for _, k := range children(n) {
 		if pointsInto(k) {

@@ -48,8 +48,9 @@ func (c *compiler) arithmetic(n *ast.BinaryNode) code {
 	return e
 }
 
-// maybeInts computes on ints on some samples and on floats on others, which is
-// the same as long as the ints stay exact and make no zero that floats sign.
+// maybeInts computes with ints for some samples and with floats for the rest,
+// which gives the same result as long as the ints are exact and there is no
+// negative zero.
 func maybeInts(n *ast.BinaryNode, l, r code) code {
 	lf, rf, _, ok := floats(n.Left, n.Right, l, r)
 	if !ok {
@@ -172,7 +173,7 @@ func (c *compiler) builtin1(n *ast.BuiltinNode, a code) (e code) {
 		} else if f := a.f; f != nil && a.ints == 0 {
 			e.f = func(x *Sample) float64 {
 				v := f(x)
-				if v < 0 { // as expr: -0 stays
+				if v < 0 { // as in expr: -0 stays
 					return -v
 				}
 				return v
@@ -301,7 +302,7 @@ func (c *compiler) builtin2(n *ast.BuiltinNode, l, r code) (e code) {
 }
 
 // extreme is min or max: the first argument, unless the second is beyond it,
-// which decides what NaN does.
+// which determines the result for NaN.
 func (c *compiler) extreme(n *ast.BuiltinNode, l, r code, isMax bool) code {
 	if l.i != nil && r.i != nil {
 		li, ri := l.i, r.i

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// Programs are one expression over samples and over log lines. One of them may be
-// nil, with the reason: it reads what that signal does not have.
+// Programs contains one expression over samples and over log lines. One of them
+// may be nil, with an error: it reads names that this signal does not have.
 type Programs struct {
 	Metrics, Logs *Program
 	Why           *Error
 }
 
-// CompileEither is Compile for an expression over samples, over log lines, or over
-// both, whatever it reads. The error is an *Error.
+// CompileEither is like Compile, for an expression over samples, over log
+// lines, or over both. The error is an *Error.
 func CompileEither(src string, kind Kind, args map[string]any) (Programs, error) {
 	metrics, forMetrics := Compile(src, kind, args)
 	logs, forLogs := CompileLogs(src, kind, args)

@@ -8,21 +8,21 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// Error is a mistake in an expression, or its failure on a sample.
+// Error is an error in an expression, or a failure on a sample.
 type Error struct {
 	Source string // the whole expression
-	Line   int    // 1-based; 0 when the place is not known
-	Column int    // 1-based, in runes
+	Line   int    // starts at 1; 0 if unknown
+	Column int    // starts at 1, in runes
 	Msg    string
 
-	// other: it reads what only the other signal has.
+	// other means that it reads a name that only the other signal has.
 	other bool
-	// failure: it was found when the expression was evaluated.
+	// failure means that it occurred during evaluation.
 	failure bool
 }
 
-// Error returns the message with its place, the line with a caret under it, and,
-// of a mistake in the expression, where the language is described.
+// Error returns the message with its position, the line with a caret under it,
+// and for an error in the expression, where the language is described.
 func (e *Error) Error() string {
 	msg := "cannot use expression: " + e.Msg
 	if e.Line > 0 {
@@ -34,8 +34,8 @@ func (e *Error) Error() string {
 	return msg
 }
 
-// Snippet returns the line of the mistake and a caret line, each after a line
-// break; "" when the place is not known.
+// Snippet returns the line of the error and a caret line, each after a line
+// break. It returns "" if the position is unknown.
 func (e *Error) Snippet() string {
 	if e.Line == 0 {
 		return ""
@@ -44,12 +44,12 @@ func (e *Error) Snippet() string {
 	if e.Line > len(lines) {
 		return ""
 	}
-	// A tab takes one column, so that the caret is under its place.
+	// A tab counts as one column, so that the caret is at the right position.
 	line := strings.ReplaceAll(strings.TrimSuffix(lines[e.Line-1], "\r"), "\t", " ")
 	return "\n | " + line + "\n | " + strings.Repeat(" ", e.Column-1) + "^"
 }
 
-// errorAt makes an Error for a place in src.
+// errorAt returns an Error for a position in src.
 func errorAt(src string, at file.Location, format string, args ...any) *Error {
 	e := &Error{Source: src, Line: 1, Column: 1, Msg: fmt.Sprintf(format, args...)}
 	for i, r := range []rune(src) {
@@ -65,7 +65,7 @@ func errorAt(src string, at file.Location, format string, args ...any) *Error {
 	return e
 }
 
-// foreign turns an error of expr-lang into one of ours.
+// foreign converts an error of expr-lang to an Error.
 func foreign(src string, err error) *Error {
 	if fe, ok := errors.AsType[*file.Error](err); ok {
 		e := &Error{Source: src, Line: fe.Line, Column: fe.Column + 1, Msg: fe.Message}
@@ -84,8 +84,7 @@ func foreign(src string, err error) *Error {
 	return &Error{Source: src, Msg: msg}
 }
 
-// foreignOperators are those of languages that users know, and what to write
-// instead.
+// foreignOperators are operators of other languages, and their replacements.
 var foreignOperators = []struct{ operator, instead string }{
 	{"=~", `use matches for a regular expression: name matches "^go_"`},
 	{"!~", `use matches for a regular expression: not (name matches "^go_")`},
@@ -101,14 +100,14 @@ var foreignOperators = []struct{ operator, instead string }{
 	{"LIKE ", "use contains, startsWith, endsWith or matches"},
 }
 
-// foreignNames are names that users know from PromQL, and what to write instead.
+// foreignNames are names from PromQL, and their replacements.
 var foreignNames = map[string]string{
 	"__name__": "the name of the metric is name",
 	"job":      "write labels.job",
 	"instance": "write labels.instance",
 }
 
-// advice says what to write instead of a token that was not expected.
+// advice returns a hint for an unexpected token.
 func advice(src string, e *Error) string {
 	lines := strings.Split(src, "\n")
 	if e.Line > len(lines) {
@@ -116,10 +115,10 @@ func advice(src string, e *Error) string {
 	}
 	line := []rune(lines[e.Line-1])
 	at := min(e.Column-1, len(line))
-	if at >= 2 && string(line[at-2:at]) == "==" { // of ===, the third one is too much
+	if at >= 2 && string(line[at-2:at]) == "==" { // of ===, the third one is superfluous
 		at -= 2
 	}
-	if at >= 1 && at < len(line) && string(line[at-1:at+1]) == "<>" { // the parser accepts the < of it
+	if at >= 1 && at < len(line) && string(line[at-1:at+1]) == "<>" { // the parser has accepted its <
 		at--
 	}
 	for _, o := range foreignOperators {

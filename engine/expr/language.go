@@ -2,21 +2,21 @@ package expr
 
 import "github.com/expr-lang/expr/types"
 
-// The tables in this file are the language: what is not in them, an expression
-// cannot use. Manual prints them, and its test runs every example, so that
-// nothing is added without a description.
+// The tables in this file define the language: an expression can use only names
+// that are in them. Manual prints them, and its test runs every example, so
+// that nothing is added without a description.
 
 // entry describes a name, an operator or a function.
 type entry struct {
 	name     string
-	form     string // how it is written; "": its name
+	form     string // syntax; "": its name
 	doc      string
 	examples []example
 }
 
-// example is an expression and its result on the sample or the line that the
-// manual shows. The result is written as the manual prints it: a string in
-// quotes, a number, true or false, or "error: " with the message.
+// example is an expression and its result for the sample or the line that the
+// manual shows. The result is formatted as in the manual: a string in quotes, a
+// number, true or false, or "error: " with the message.
 type example struct{ source, result string }
 
 // ex returns the examples of pairs of sources and results.
@@ -27,7 +27,7 @@ func ex(pairs ...string) (out []example) {
 	return out
 }
 
-// variable is a name that stands for a part of the record.
+// variable is a name for a part of the record.
 type variable struct {
 	entry
 	typ           types.Type
@@ -48,7 +48,7 @@ var variables = []variable{
 	{entry{"args", "", "The arguments of the script that has the expression, as constants: args.NAME. Durations are numbers of seconds. The components expr.* have no args.", ex(`labels.job in args.keep`, "true")}, types.Any, true, true},
 }
 
-// operators are listed in the order in which the manual shows them.
+// operators are in the order of the manual.
 var operators = []entry{
 	{"==", "a == b", "Whether two values are equal. A string never equals a number; comparing them is an error.",
 		ex(`labels.job == "api"`, "true", `value == 12`, "true", `labels.status == 500`, "error: invalid operation: == (mismatched types string and int)")},
@@ -94,7 +94,7 @@ type function struct {
 	entry
 	// predicate functions take an expression over the elements of a list.
 	predicate bool
-	// own functions replace the one of expr-lang.
+	// own functions replace those of expr-lang.
 	own bool
 }
 
@@ -108,9 +108,10 @@ func pred(name, form, doc string, examples ...string) function {
 	return f
 }
 
-// functions are those that an expression may call. Those that read a clock are
-// missing because an answer may be remembered; those whose result is a multiple
-// of their input because, nested, they fill the memory.
+// functions are the functions that an expression may call. Functions that read
+// a clock are left out, because results may be cached, and functions whose
+// result is a multiple of their input, because nested calls would fill the
+// memory.
 var functions = []function{
 	fn("lower", "lower(text)", "The string in lower case.", `lower("GET")`, `"get"`),
 	fn("upper", "upper(text)", "The string in upper case.", `upper(labels.job)`, `"API"`),
@@ -147,14 +148,14 @@ var functions = []function{
 	pred("map", "map(list, expression)", "A list of the results for each element.", `labels.status in map([4, 5], string(#) + "00")`, "true"),
 }
 
-// refused says why, for functions that a user may look for.
+// refused contains the reasons for functions that users may look for.
 var refused = map[string]string{
 	"now":      "an expression sees the time of the record, not the clock",
 	"date":     "an expression sees times as Unix milliseconds",
 	"duration": "an expression sees durations as seconds",
 }
 
-// lookup returns a function of the table, nil for others.
+// lookup returns a function of the table, or nil.
 func lookup(name string) *function {
 	for i := range functions {
 		if functions[i].name == name {

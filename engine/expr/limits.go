@@ -9,8 +9,9 @@ const (
 	maxText    = 1 << 16 // bytes that replace may return
 )
 
-// checkSource refuses what would cost the parser its stack: it recurses, and a
-// Go stack overflow cannot be recovered. Both limits are far below that.
+// checkSource refuses a source that would overflow the parser's stack: it
+// recurses, and a Go stack overflow cannot be recovered. Both limits are far
+// below that.
 func checkSource(src string) *Error {
 	if len(src) > maxSource {
 		return &Error{Source: src, Msg: "it is longer than 8 KiB"}

@@ -16,7 +16,7 @@ import (
 
 var errTooLong = errors.New("the result of replace is longer than 64 KiB")
 
-// machine runs a subtree on expr's own machine: for what has no closure.
+// machine runs a subtree without a closure on expr's own VM.
 type machine struct {
 	src   string
 	prog  *vm.Program
@@ -44,11 +44,11 @@ func (c *compiler) machine(n ast.Node) *machine {
 	return m
 }
 
-// boundMatches puts a function of ours in the place of matches: expr's compiles a
-// pattern of any size, and matches texts of any length.
+// boundMatches replaces the operator matches by our own function: expr's
+// compiles a pattern of any size, and matches texts of any length.
 type boundMatches struct{}
 
-// Visit makes boundMatches an ast.Visitor.
+// Visit implements ast.Visitor.
 func (boundMatches) Visit(n *ast.Node) {
 	b, ok := (*n).(*ast.BinaryNode)
 	if !ok || b.Operator != "matches" {
@@ -60,16 +60,16 @@ func (boundMatches) Visit(n *ast.Node) {
 	*n = call
 }
 
-// patterns are those that machines have met; what an element of a list is matched
-// by may be another one each time.
+// patterns caches the patterns used on VMs. A pattern that is an element of a
+// list may differ each time.
 var patterns = regex.NewCache(4 << 20)
 
-// matches is the operator on expr's machine.
+// matches is the operator on expr's VM.
 func matches(a ...any) (any, error) {
 	s, ok1 := a[0].(string)
 	pattern, ok2 := a[1].(string)
 	if !ok1 || !ok2 {
-		return false, nil // of nothing
+		return false, nil // nil matches nothing
 	}
 	re, err := patterns.Compile(pattern)
 	if err != nil {
@@ -78,7 +78,8 @@ func matches(a ...any) (any, error) {
 	return re.Match(s, regex.Guard{Steps: regex.MaxSteps})
 }
 
-// eval returns what the subtree gives for x; nil after an error, which is in x.
+// eval returns the result of the subtree for x. It returns nil after an error,
+// which is in x.
 func (m *machine) eval(x *Sample) any {
 	r := m.pool.Get().(*run)
 	defer m.pool.Put(r)
@@ -133,7 +134,7 @@ func metaMap(meta []batch.Label) map[string]string {
 	return m
 }
 
-// typeOf is what an expression sees as type.
+// typeOf returns the value of type in expressions.
 func typeOf(s *batch.Series) string {
 	if m := s.Meta(); m != nil && m.Type != "" {
 		return string(m.Type)
@@ -141,8 +142,8 @@ func typeOf(s *batch.Series) string {
 	return "unknown"
 }
 
-// byMachineAs runs n on expr's machine; on a result that is no T, the
-// evaluation fails and says what it wants.
+// byMachineAs runs n on expr's VM. If the result is not a T, the evaluation
+// fails with an error that names want.
 func byMachineAs[T any](c *compiler, n ast.Node, want string) func(*Sample) T {
 	m := c.machine(n)
 	if m == nil {

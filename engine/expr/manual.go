@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/engine/manual"
 )
 
-// Manual describes the language, from its tables. Each example in it is
-// evaluated by a test. A section IN SCRIPTS follows it, which the languages of
-// scripts know.
+// Manual describes the language, generated from its tables. A test evaluates
+// each example in it. A section IN SCRIPTS, from the languages of scripts,
+// follows it.
 func Manual() string {
 	var b strings.Builder
 	b.WriteString(manualHead)
@@ -162,7 +162,7 @@ The parts joined by && that use only name, type, labels and args are evaluated o
 for each series or stream and remembered. Write them first.
 `
 
-// precedenceExamples show what binds more tightly.
+// precedenceExamples show the precedence of operators.
 var precedenceExamples = ex(
 	`1 + 2 * 3`, "7",
 	`(1 + 2) * 3`, "9",
@@ -171,8 +171,7 @@ var precedenceExamples = ex(
 	`(true or false) and false`, "false",
 )
 
-// precedence returns the operators by how tightly they bind, most tightly
-// first.
+// precedence returns the operators by precedence, highest first.
 func precedence() (levels [][]string) {
 	by := map[int][]string{}
 	for op, o := range operator.Binary {
@@ -207,7 +206,7 @@ func rank(op string) int {
 	return len(operators)
 }
 
-// write writes an entry: how it is written, what it is, and its examples.
+// write writes an entry: its syntax, its description and its examples.
 func (e entry) write(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s\n", cmp.Or(e.form, e.name))
 	manual.WriteParagraph(b, "      ", e.doc)

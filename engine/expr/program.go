@@ -9,10 +9,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Sample is what an expression is evaluated on: scratch memory of one caller,
-// filled anew for each sample. Not safe for concurrent use.
+// Sample is the input of an evaluation: scratch memory of one caller, set again
+// for each sample. It is not safe for concurrent use.
 type Sample struct {
-	Series *batch.Series // of a line, its stream
+	Series *batch.Series // of a line: its stream
 	Value  float64
 	Time   int64 // Unix ms
 	Line   string
@@ -21,7 +21,7 @@ type Sample struct {
 	err error
 }
 
-// Kind is what an expression must result in.
+// Kind is the result type of an expression.
 type Kind uint8
 
 // The kinds.
@@ -33,10 +33,11 @@ const (
 
 func (k Kind) String() string { return [...]string{"true or false", "a number", "a string"}[k] }
 
-// Verdict is an answer that may be open.
+// Verdict is true, false or open.
 type Verdict uint8
 
-// The verdicts. Open means: the labels alone do not tell, or evaluating failed.
+// The verdicts. Open means that the labels alone do not decide, or that the
+// evaluation failed.
 const (
 	Open Verdict = iota
 	False
@@ -47,10 +48,10 @@ const (
 type Program struct {
 	reads reads
 
-	all    []conjunct // of a predicate: its top-level && in order; else empty
-	labels []conjunct // those that make the label part
-	rest   []conjunct // the others
-	fails  bool       // one of rest may fail
+	all    []conjunct // of a predicate: its top-level && in order; otherwise empty
+	labels []conjunct // the label part
+	rest   []conjunct // the remaining conjuncts
+	fails  bool       // a conjunct of rest may fail
 
 	number func(*Sample) float64
 	text   func(*Sample) string
@@ -63,15 +64,15 @@ type conjunct struct {
 	open  func(*Sample) Verdict // without judging the value
 }
 
-// Compile compiles src, which must result in kind. args are the arguments of
-// the block, by name: strings, numbers, booleans, durations (seconds), lists
-// and maps of them; they become constants. The error is an *Error.
+// Compile compiles src, whose result type must be kind. args are the arguments
+// of the block, by name: strings, numbers, booleans, durations (seconds), lists
+// and maps of them. They become constants. The error is an *Error.
 func Compile(src string, kind Kind, args map[string]any) (*Program, error) {
 	return compile(src, kind, args, false)
 }
 
-// CompileLogs is Compile for an expression over log lines: it sees line, labels,
-// meta, time and args.
+// CompileLogs is like Compile, for an expression over log lines: it sees line,
+// labels, meta, time and args.
 func CompileLogs(src string, kind Kind, args map[string]any) (*Program, error) {
 	return compile(src, kind, args, true)
 }
@@ -105,9 +106,9 @@ func compile(src string, kind Kind, args map[string]any, logs bool) (*Program, e
 	return p, nil
 }
 
-// split puts the newest conjunct into the label part or into the rest. A
-// conjunct moves into the label part only past conjuncts that cannot fail: it
-// must not hide the error of one that expr would have evaluated first.
+// split adds the newest conjunct to the label part or to the rest. A conjunct
+// moves into the label part only past conjuncts that cannot fail: it must not
+// hide an error that expr would have found first.
 func (p *Program) split(fails bool) {
 	c := p.all[len(p.all)-1]
 	if c.reads&^readsLabels == 0 && !p.fails {
@@ -118,13 +119,15 @@ func (p *Program) split(fails bool) {
 	p.fails = p.fails || fails
 }
 
-// HasRest reports whether a predicate has conjuncts besides its label part.
+// HasRest reports whether a predicate has conjuncts that are not in its label
+// part.
 func (p *Program) HasRest() bool { return len(p.rest) > 0 }
 
-// LabelPart evaluates the label part of a predicate, of x.Series alone: False
-// when no sample of the series matches; True when Rest decides, or, without
-// HasRest, when every sample matches; Open when evaluating failed, so that Bool
-// must be asked per sample. Without a label part it is True.
+// LabelPart evaluates the label part of a predicate, which depends on x.Series
+// alone. It returns False if no sample of the series matches; True if Rest
+// decides, or, without HasRest, if every sample matches; and Open if evaluating
+// failed, so that Bool must be called per sample. Without a label part, it
+// returns True.
 func (p *Program) LabelPart(x *Sample) Verdict {
 	for i := range p.labels {
 		ok := p.labels[i].eval(x)
@@ -139,7 +142,8 @@ func (p *Program) LabelPart(x *Sample) Verdict {
 	return True
 }
 
-// Rest evaluates what is not in the label part. The error is an *Error.
+// Rest evaluates the conjuncts that are not in the label part. The error is an
+// *Error.
 func (p *Program) Rest(x *Sample) (bool, error) { return every(p.rest, x) }
 
 // Bool evaluates a predicate. The error is an *Error.
@@ -158,10 +162,10 @@ func every(cs []conjunct, x *Sample) (bool, error) {
 	return true, nil
 }
 
-// WithoutValue evaluates a predicate on a sample that has no value to judge: a
-// staleness marker, a native histogram. Conjuncts that only the value could
-// decide are left out: False when one of the others is false, True when there
-// are others, Open when there are none.
+// WithoutValue evaluates a predicate on a sample without a float value: a
+// staleness marker or a native histogram. Conjuncts that only the value could
+// decide are ignored. It returns False if another conjunct is false, True if
+// there are other conjuncts, and Open if there are none.
 func (p *Program) WithoutValue(x *Sample) (Verdict, error) {
 	out := Open
 	for i := range p.all {
@@ -200,8 +204,9 @@ func (p *Program) Text(x *Sample) (string, error) {
 // ReadsValue reports whether the result depends on the sample's value.
 func (p *Program) ReadsValue() bool { return p.reads&readsValue != 0 }
 
-// ReadsSample reports whether the result depends on the sample, its value or
-// its time, or on the line. When it does not, it is the same for every sample of a series.
+// ReadsSample reports whether the result depends on the value or the time of
+// the sample, or on the line. If not, it is the same for every sample of a
+// series.
 func (p *Program) ReadsSample() bool { return p.reads&^readsLabels != 0 }
 
 func (x *Sample) takeError() error {
@@ -233,7 +238,7 @@ func fits(n ast.Node, k Kind) bool {
 	}
 	switch n.Type().Kind() {
 	case reflect.Interface:
-		return true // known when it runs
+		return true // it is known when it runs
 	case reflect.Bool:
 		return k == Bool
 	case reflect.Int, reflect.Float64:

@@ -25,8 +25,8 @@ func (c *compiler) asNumber(n ast.Node, e code) func(*Sample) float64 {
 	return c.numberByMachine(n)
 }
 
-// open compiles a predicate for samples without a value: what depends on the
-// value is Open, and the logic around it is Kleene's.
+// open compiles a predicate for samples without a value: parts that depend on
+// the value are Open, and logical operators use Kleene's logic.
 func (c *compiler) open(n ast.Node) func(*Sample) Verdict {
 	if dependsOn(n)&readsValue == 0 {
 		eval := c.asBool(n, c.node(n))

@@ -1,18 +1,18 @@
 // Package files opens the files that weir reads: configs, imports, scripts,
-// certificates, passwords, positions. A file comes from the user's disk and may be
-// anything, so that every read is bounded:
+// certificates, passwords, positions. These files belong to the user and may be
+// anything, so every read is limited:
 //
 //   - Only regular files are read. A FIFO, a socket, a device or a directory is
 //     refused by its type, without waiting for it.
-//   - A file that is larger than the caller's limit is refused; one that grows
-//     while it is read is not read past the limit.
-//   - A file system that does not answer is waited for no longer than [Patience].
-//     The call goes on in a goroutine of its own, and until that returns nothing
-//     else is started for the path: see [HungError].
-//   - [ReadIn] follows links only inside of a folder, whatever changes meanwhile.
+//   - A file that is larger than the caller's limit is refused; if it grows while
+//     it is read, it is not read past the limit.
+//   - A call waits no longer than [Patience] for a file system that does not
+//     respond. The operation continues in its own goroutine, and until it
+//     returns, no other operation is started for the path: see [HungError].
+//   - [ReadIn] follows links only inside a folder, even if links change.
 //
-// It is not for files that weir writes to, nor for log files, which are read for
-// as long as they grow. All functions are safe for concurrent use.
+// It is not for files that weir writes to, nor for log files, which are read
+// for as long as they grow. All functions are safe for concurrent use.
 package files
 
 import (
@@ -30,26 +30,29 @@ import (
 	"github.com/weir-run/weir/engine/files/internal/seam"
 )
 
-// The limits of files that several packages read, in bytes.
+// Size limits of files that several packages read, in bytes.
 const (
-	// MaxSecret is for a file with a password, a token, a certificate or a key.
+	// MaxSecret is the limit for a file with a password, a token, a certificate or
+	// a key.
 	MaxSecret = 1 << 20
-	// MaxTargets is for a file with targets.
+	// MaxTargets is the limit for a file with targets.
 	MaxTargets = 32 << 20
-	// MaxOwn is for a file that weir has written itself.
+	// MaxOwn is the limit for a file that weir has written itself.
 	MaxOwn = 256 << 20
 )
 
 var (
-	// ErrNotRegular is why a FIFO, a socket, a device or a directory is not read.
+	// ErrNotRegular means that a FIFO, a socket, a device or a directory is not
+	// read.
 	ErrNotRegular = errors.New("not a regular file")
-	// ErrTooLarge is why a file beyond its limit is not read.
+	// ErrTooLarge means that a file beyond its limit is not read.
 	ErrTooLarge = errors.New("file too large")
-	// ErrOutside is why a link that leads out of a folder is not followed.
+	// ErrOutside means that a link that leads out of a folder is not followed.
 	ErrOutside = errors.New("outside of the folder")
 )
 
-// refusal is a file that is not read, for one of the reasons above.
+// refusal is the error for a file that is not read, for one of the reasons
+// above.
 type refusal struct {
 	path   string
 	what   string
@@ -63,7 +66,7 @@ func (e *refusal) Unwrap() error { return e.reason }
 // ErrOutside.
 type OutsideError struct {
 	Path   string
-	Target string // where it leads
+	Target string // the target of the link
 	Dir    string
 }
 
@@ -74,8 +77,8 @@ func (e *OutsideError) Error() string {
 // Unwrap returns ErrOutside.
 func (e *OutsideError) Unwrap() error { return ErrOutside }
 
-// Read returns the content of a regular file of at most limit bytes. Links are
-// followed.
+// Read returns the content of a regular file of at most limit bytes. It follows
+// links.
 func Read(path string, limit int64) ([]byte, error) {
 	return Do(path, "reading", func() ([]byte, error) {
 		f, err := anywhere.file(path, regular)
@@ -87,8 +90,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	})
 }
 
-// ReadArgument is Read of a file that was named on the command line, which may
-// also be a FIFO: that is what <(command) of a shell is. It can be read once.
+// ReadArgument is like Read, for a file named on the command line, which may
+// also be a FIFO, as in the shell's <(command). A FIFO can be read once.
 func ReadArgument(path string, limit int64) ([]byte, error) {
 	return Do(path, "reading", func() ([]byte, error) {
 		fi, err := os.Stat(path)
@@ -112,17 +115,17 @@ func ReadArgument(path string, limit int64) ([]byte, error) {
 	})
 }
 
-// Open opens a regular file to read. Links are followed. The caller limits
+// Open opens a regular file for reading. It follows links. The caller limits
 // how much it reads.
 func Open(path string) (*os.File, error) {
 	return doAndRelease(path, "opening", func() (*os.File, error) { return anywhere.file(path, regular) },
 		func(f *os.File) { f.Close() })
 }
 
-// ReadIn is Read of a file below dir, rel being a slash path. dir may be a link
-// itself, and links are followed as long as they lead to something below dir;
-// the error of others is an *OutsideError. Nothing that
-// changes between the look and the open leads out of dir.
+// ReadIn is like Read, for a file below dir; rel is a slash path. dir itself
+// may be a link. Links are followed if they lead to a path below dir;
+// otherwise, the error is an *OutsideError. Concurrent changes of links cannot
+// lead out of dir.
 func ReadIn(dir, rel string, limit int64) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(rel))
 	return Do(path, "reading", func() ([]byte, error) {
@@ -147,8 +150,7 @@ func ReadIn(dir, rel string, limit int64) ([]byte, error) {
 	})
 }
 
-// Inside returns an *OutsideError for a path below dir that leads to something
-// outside of it.
+// Inside returns an *OutsideError if a path below dir leads out of it.
 func Inside(dir, path string) error {
 	_, err := Do(path, "following", func() (struct{}, error) {
 		_, _, err := inside(dir, path)
@@ -157,8 +159,7 @@ func Inside(dir, path string) error {
 	return err
 }
 
-// inside returns what dir really is and where path lies in it, both without
-// links.
+// inside returns the resolved dir and the resolved path relative to it.
 func inside(dir, path string) (resolved, in string, err error) {
 	if resolved, err = filepath.EvalSymlinks(dir); err != nil {
 		return "", "", err
@@ -174,7 +175,7 @@ func inside(dir, path string) (resolved, in string, err error) {
 	return resolved, in, nil
 }
 
-// opener is a way to files: by their paths, or below a root.
+// opener opens files by their paths, or below a root.
 type opener struct {
 	stat func(string) (fs.FileInfo, error)
 	open func(string, int, fs.FileMode) (*os.File, error)
@@ -182,14 +183,14 @@ type opener struct {
 
 var anywhere = opener{os.Stat, os.OpenFile}
 
-// file opens what passes a check. It looks before it opens, because opening alone
-// has effects: of a FIFO, it lets a writer go on. And it looks again at what it
-// opened, without waiting for anything, because that may be another file.
+// file opens a file that passes check. It checks before it opens, because
+// opening has effects: for a FIFO, it unblocks a writer. And it checks the
+// opened file again, without waiting, because it may be a different file.
 func (o opener) file(path string, check func(string, fs.FileInfo) error) (*os.File, error) {
 	fi, err := o.stat(path)
 	if err != nil {
 		if e, ok := err.(*fs.PathError); ok {
-			e.Op = "open" // which is what was asked for
+			e.Op = "open" // the requested operation
 		}
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func directory(path string, fi fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
 }
 
-// Kind says what a file that is not regular is: "a FIFO".
+// Kind returns the type of a file that is not regular: "a FIFO".
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
@@ -251,7 +252,7 @@ func content(f *os.File, path string, limit int64) ([]byte, error) {
 	if fi.Size() > limit {
 		return nil, tooLarge(path, limit)
 	}
-	// Not fi.Size() only: files of /proc have none, and others grow.
+	// fi.Size() is not enough: files of /proc have none, and files may grow.
 	b := make([]byte, 0, fi.Size()+512)
 	r := io.LimitReader(f, limit+1)
 	for {
@@ -285,7 +286,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Stat is os.Stat that does not wait for ever.
+// Stat is like os.Stat, but does not wait forever.
 func Stat(path string) (fs.FileInfo, error) {
 	return Do(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) })
 }
@@ -296,13 +297,13 @@ func IsDir(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// Real is filepath.EvalSymlinks that does not wait for ever.
+// Real is like filepath.EvalSymlinks, but does not wait forever.
 func Real(path string) (string, error) {
 	return Do(path, "following", func() (string, error) { return filepath.EvalSymlinks(path) })
 }
 
-// List returns the entries of a directory, sorted by name. More than limit are an
-// error that wraps ErrTooLarge.
+// List returns the entries of a directory, sorted by name. If there are more
+// than limit, the error wraps ErrTooLarge.
 func List(dir string, limit int) ([]fs.DirEntry, error) {
 	return Do(dir, "listing", func() ([]fs.DirEntry, error) {
 		f, err := anywhere.file(dir, directory)
@@ -323,8 +324,8 @@ func List(dir string, limit int) ([]fs.DirEntry, error) {
 	})
 }
 
-// Name is a path as it is written in a message: quoted if it has characters that
-// would mislead who reads it.
+// Name returns a path for a message: quoted if it contains characters that
+// could mislead the reader.
 func Name(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }) {
 		return strconv.Quote(path)

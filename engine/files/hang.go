@@ -14,24 +14,23 @@ import (
 	"github.com/weir-run/weir/engine/files/internal/seam"
 )
 
-// Patience is how long a call of the file system may take. It is much more than a
-// disk that has to spin up needs, or a network that was interrupted.
+// Patience is the time limit of a file system operation. It is much more than a
+// disk needs to spin up, or a network needs to recover.
 const Patience = 10 * time.Second
 
 const (
-	// minPatience is what is left of it for the neighbours of what hangs, and how long
-	// Soon waits.
+	// minPatience is the limit near operations that hang, and the limit of Soon.
 	minPatience = 250 * time.Millisecond
-	// maxHung is how many calls may hang in one directory and those around it: each
-	// holds a thread, of which a process has 10,000.
+	// maxHung is the maximum number of hanging operations in one directory and its
+	// parents. Each holds a thread, of which a process has 10,000.
 	maxHung = 64
 )
 
-// ErrHung is what every HungError wraps.
+// ErrHung is wrapped by every HungError.
 var ErrHung = errors.New("no answer")
 
-// HungError is the error of a call that has not returned, and of every other one
-// for the same path until it does.
+// HungError is the error of an operation that has not returned, and of every
+// other operation for the same path until it returns.
 type HungError struct {
 	Doing string // "reading", "listing"
 	Path  string
@@ -45,30 +44,31 @@ func (e *HungError) Error() string {
 // Unwrap returns ErrHung.
 func (e *HungError) Unwrap() error { return ErrHung }
 
-// calls are those of the whole process, because what hangs holds its threads.
+// calls contains the operations of the whole process, because hanging
+// operations hold its threads.
 var calls = registry{running: map[string]*call{}}
 
-// registry has the calls that run, by path: one for each, others wait for it.
+// registry contains the running operations, one per path. Further operations
+// for the path wait.
 type registry struct {
 	mu      sync.Mutex
 	running map[string]*call
-	hung    map[string]*call // of running
-	slow    map[*call]bool   // that a caller of Soon has given up waiting for
+	hung    map[string]*call // the hanging ones of running
+	slow    map[*call]bool   // those that a caller of Soon stopped waiting for
 }
 
 type call struct {
 	doing, path string
 	since       time.Time
 	done        chan struct{} // closed when it has returned
-	place       string        // of path, once it hangs or is slow
-	// late has functions to be called when it has returned, by the path that they are
-	// about.
+	place       string        // of path, set when it hangs or is slow
+	// late contains functions to call when it has returned, by path.
 	late map[string]func()
 }
 
 func (c *call) error() *HungError { return &HungError{c.doing, c.path, c.since} }
 
-// begin enters a call for a path, or returns the one that runs already.
+// begin registers an operation for a path, or returns the running one.
 func (r *registry) begin(doing, path string) (c, other *call, patience time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +86,8 @@ func (r *registry) begin(doing, path string) (c, other *call, patience time.Dura
 	if near >= maxHung {
 		return nil, nil, 0, oldest.error()
 	}
-	// So that whoever reads many files of a dead directory, one after the other, is
-	// done after twice Patience and a little for each.
+	// The sum for many files of a dead directory, read one after another, is about
+	// twice Patience and a little for each.
 	patience = seam.Limit(Patience)
 	patience = max(patience>>min(near, 8), min(minPatience, patience))
 	if o := r.running[path]; o != nil {
@@ -98,8 +98,8 @@ func (r *registry) begin(doing, path string) (c, other *call, patience time.Dura
 	return c, nil, patience, nil
 }
 
-// isNear reports whether path lies in the directory of a call that hangs, or the
-// other way round, or on the same mounted file system.
+// isNear reports whether path is in the directory of a hanging operation or
+// vice versa, or on the same mounted file system.
 func (c *call) isNear(path string) bool {
 	a, b := filepath.Dir(c.path), filepath.Dir(path)
 	return isBelow(a, b) || isBelow(b, a) || isBelow(c.place, path)
@@ -110,7 +110,7 @@ func isBelow(dir, path string) bool {
 	return ok && dir != filepath.Dir(dir) && (rest == "" || os.IsPathSeparator(rest[0]))
 }
 
-// overdue notes that a call hangs, if it has not returned.
+// overdue records that an operation hangs, if it has not returned.
 func (r *registry) overdue(c *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,7 @@ func (r *registry) end(c *call) {
 	c.callWaiters()
 }
 
-// callWaiters calls the functions that wait for the call.
+// callWaiters calls the functions that wait for the operation.
 func (c *call) callWaiters() {
 	for _, late := range c.late {
 		go late()
@@ -142,7 +142,7 @@ func (c *call) callWaiters() {
 	c.late = nil
 }
 
-// Hung returns what has not returned, longest first.
+// Hung returns the hanging operations, longest first.
 func Hung() (all []*HungError) {
 	calls.mu.Lock()
 	defer calls.mu.Unlock()
@@ -153,18 +153,19 @@ func Hung() (all []*HungError) {
 	return all
 }
 
-// Do calls fn, which asks the file system about path, in a goroutine of its own
-// and returns what it returns, or a *HungError if it has not returned in time.
-// doing says for that error what fn does: "reading". Calls for one path come one
-// after the other.
+// Do calls fn, which queries the file system about path, in a separate
+// goroutine and returns its result, or a *HungError if it has not returned in
+// time. doing describes fn in that error: "reading". Operations for one path
+// run one after another.
 //
-// fn must not use anything that its caller goes on with, and what it acquires must
-// be released if nobody gets its result: only memory is.
+// fn must not use data that its caller continues to use. If it returns too
+// late, its result is discarded, so it must not hold resources other than
+// memory.
 func Do[T any](path, doing string, fn func() (T, error)) (T, error) {
 	return doAndRelease(path, doing, fn, nil)
 }
 
-// doAndRelease is Do that releases a result that comes too late.
+// doAndRelease is like Do, but releases a result that comes too late.
 func doAndRelease[T any](path, doing string, fn func() (T, error), release func(T)) (T, error) {
 	var zero T
 	key := Absolute(path)
@@ -174,7 +175,7 @@ func doAndRelease[T any](path, doing string, fn func() (T, error), release func(
 		if err != nil {
 			return zero, err
 		}
-		if timer == nil { // waiting for others counts too
+		if timer == nil { // waiting for an earlier operation counts too
 			timer = time.NewTimer(patience)
 			defer timer.Stop()
 		}
@@ -214,9 +215,9 @@ func doAndRelease[T any](path, doing string, fn func() (T, error), release func(
 	}
 }
 
-// Place returns the directory that fails together with path: where its file system
-// is mounted, or the directory of path if that is the root file system. Links
-// are not followed, and no file system is asked.
+// Place returns the directory that fails together with path: the mount point of
+// its file system, or the directory of path on the root file system. It follows
+// no links and does not query a file system.
 func Place(path string) string {
 	path = Absolute(path)
 	if m := mountOf(path); m != "/" {
@@ -225,7 +226,8 @@ func Place(path string) string {
 	return filepath.Dir(path)
 }
 
-// Absolute is filepath.Abs, which fails only when the working directory is gone.
+// Absolute is like filepath.Abs, which fails only if the working directory was
+// removed.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -233,7 +235,7 @@ func Absolute(path string) string {
 	return path
 }
 
-// legible makes the path in an error fit for a message.
+// legible formats the path in an error for a message.
 func legible(err error) error {
 	if e, ok := err.(*fs.PathError); ok && Name(e.Path) != e.Path {
 		return &fs.PathError{Op: e.Op, Path: Name(e.Path), Err: e.Err}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// refused counts what was not read.
+// refused counts refused reads.
 var refused struct{ notRegular, tooLarge, outside, hung atomic.Uint64 }
 
 var (
@@ -19,7 +19,7 @@ var (
 		"How long the oldest call of a file system that has not returned in time has taken so far; 0 without any.", nil, nil)
 )
 
-// Collector has the metrics of this package, which are of the whole process.
+// Collector collects the metrics of this package for the whole process.
 type Collector struct{}
 
 var _ prometheus.Collector = Collector{}

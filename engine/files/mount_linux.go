@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// mounts are the mount points, as they were at a time: where many calls hang, each
-// asks for its own.
+// mounts caches the mount points for a short time, because many hanging calls
+// may need them.
 var mounts struct {
 	mu     sync.Mutex
 	read   time.Time
 	points []string // longest first
 }
 
-// mountsFor is how long a list of mount points is used.
+// mountsFor is how long the list of mount points is used.
 const mountsFor = time.Second
 
-// mountOf returns where the file system is mounted that has the absolute path.
+// mountOf returns the mount point of the file system with the absolute path.
 func mountOf(path string) string {
 	mounts.mu.Lock()
 	defer mounts.mu.Unlock()
@@ -37,8 +37,8 @@ func mountOf(path string) string {
 // mountPoints returns all mount points, longest first.
 func mountPoints() (points []string) {
 	// https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html: the fifth
-	// field is the mount point, in which spaces and the like are \040.
-	table, _ := os.ReadFile("/proc/self/mountinfo") // without it all is the root's
+	// field is the mount point, with escapes such as \040 for a space.
+	table, _ := os.ReadFile("/proc/self/mountinfo") // on error, everything is on the root
 	for line := range strings.Lines(string(table)) {
 		if fields := strings.Fields(line); len(fields) >= 5 {
 			points = append(points, unescape.Replace(fields[4]))

@@ -2,5 +2,5 @@
 
 package files
 
-// mountOf returns "/": where file systems are mounted is not known here.
+// mountOf returns "/", because mount points are not known on this platform.
 func mountOf(string) string { return "/" }

@@ -7,19 +7,20 @@ import (
 	"github.com/weir-run/weir/engine/files/internal/seam"
 )
 
-// minSoon is how long Soon waits at least.
+// minSoon is the minimum time that Soon waits.
 const minSoon = 5 * time.Millisecond
 
-// Soon calls read, which reads path by the functions of this package, for a caller
-// that must not be kept waiting, such as the engine's worker. If read has not returned
-// after 250 ms, Soon returns a *HungError, and read goes on. While a call for the same
-// path, or one above it, hangs or was given up by Soon, it returns that call's error
-// without calling read. It waits less for others of the same file system, so that many
-// reads of one that hangs take about as long as two.
+// Soon calls read, which reads path with the functions of this package, for a
+// caller that must not block, such as the engine's worker. If read has not
+// returned after 250 ms, Soon returns a *HungError, and read continues. While
+// an operation for the same path, or a path above it, hangs or was given up by
+// Soon, it returns that operation's error without calling read. It waits for a
+// shorter time for other paths on the same file system, so that many reads from
+// a hanging file system take about as long as two.
 //
-// late, unless it is nil, is called in a goroutine of its own when the call that was
-// given up has returned: then it is worth asking again. For one path, the last late
-// of several is called.
+// late, unless it is nil, is called in a separate goroutine when the operation
+// that was given up has returned, so that the caller can try again. If there
+// are several for one path, the last one is called.
 func Soon[T any](path, doing string, read func() (T, error), late func()) (T, error) {
 	type result struct {
 		v   T
@@ -47,7 +48,7 @@ func Soon[T any](path, doing string, read func() (T, error), late func()) (T, er
 	}
 	calls.addSlow(c, late)
 	select {
-	case r := <-results: // after all
+	case r := <-results: // it has returned after all
 		calls.endSlow(c)
 		return r.v, r.err
 	default:
@@ -55,13 +56,13 @@ func Soon[T any](path, doing string, read func() (T, error), late func()) (T, er
 	}
 }
 
-// StatSoon is Soon of Stat.
+// StatSoon is like Soon, for Stat.
 func StatSoon(path string) (fs.FileInfo, error) {
 	return Soon(path, "looking at", func() (fs.FileInfo, error) { return Stat(path) }, nil)
 }
 
-// Answers returns a *HungError if the file system of path does not say at once
-// whether there is such a file. It is for a look before a read.
+// Answers returns a *HungError if the file system of path does not quickly
+// report whether the file exists. Call it before a read.
 func Answers(path string) error {
 	_, err := StatSoon(path)
 	if h, ok := err.(*HungError); ok {
@@ -70,14 +71,14 @@ func Answers(path string) error {
 	return nil
 }
 
-// Glance is Soon of a call of the operating system.
+// Glance is like Soon, for a call of the operating system.
 func Glance[T any](path, doing string, fn func() (T, error)) (T, error) {
 	return Soon(path, doing, func() (T, error) { return Do(path, doing, fn) }, nil)
 }
 
-// avoid returns the error of a call that hangs or is slow for path or what it lies
-// below, and has late called when that has returned. Otherwise it returns how long to
-// wait for path.
+// avoid returns the error of an operation that hangs or is slow for path or a
+// path above it, and arranges that late is called when it has returned.
+// Otherwise, it returns the time limit for path.
 func (r *registry) avoid(path string, late func()) (patience time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +106,8 @@ func (r *registry) avoid(path string, late func()) (patience time.Duration, err 
 	return max(min(minPatience, seam.Limit(Patience))>>min(near, 8), minSoon), nil
 }
 
-// await returns the call's error and has late called when the call has returned.
+// await returns the operation's error and arranges that late is called when it
+// has returned.
 func (c *call) await(path string, late func()) error {
 	if late != nil {
 		if c.late == nil {
@@ -127,7 +129,7 @@ func (r *registry) addSlow(c *call, late func()) {
 	_ = c.await(c.path, late)
 }
 
-// endSlow notes that a call has returned. It may be called again.
+// endSlow records that an operation has returned. It may be called again.
 func (r *registry) endSlow(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WriteDOT writes the chart in Graphviz's language.
+// WriteDOT writes the chart in the DOT language of Graphviz.
 //
 // Format: https://graphviz.org/doc/info/lang.html
 func (c *Chart) WriteDOT(w io.Writer) error {
@@ -28,7 +28,7 @@ func (c *Chart) WriteDOT(w io.Writer) error {
 		for _, id := range children[frame] {
 			if len(children[id]) > 0 {
 				fmt.Fprintf(&b, "%ssubgraph %s {\n%[1]s  label=%[3]s;\n", indent, strconv.Quote("cluster_"+id), strconv.Quote((&box{id: id}).title()))
-				if nodes[id] != nil { // edges need something to end at
+				if nodes[id] != nil { // both ends of an edge must exist
 					fmt.Fprintf(&b, "%s  %s [shape=point, style=invis];\n", indent, strconv.Quote(id))
 				}
 				write(id, indent+"  ")

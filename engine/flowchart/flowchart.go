@@ -1,9 +1,9 @@
-// Package flowchart draws nodes and what flows between them, from left to
-// right: as SVG with a layered layout of its own, and as DOT for Graphviz.
+// Package flowchart draws nodes and the data flow between them, from left to
+// right: as SVG with its own layered layout, and as DOT for Graphviz.
 //
-// Nodes whose ID is outer/inner are drawn inside of a frame for outer. Equal
+// Nodes whose ID is outer/inner are drawn inside a frame for outer. Equal
 // charts give equal bytes. It is not a general graph drawer: boxes have two or
-// three lines of text, edges have no labels.
+// three lines of text, and edges have no labels.
 package flowchart
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// Chart is what to draw. Edges of nodes that are not there are left out.
+// Chart is the graph to draw. Edges of missing nodes are ignored.
 type Chart struct {
 	Nodes []Node // IDs are unique
 	Edges []Edge
 }
 
-// Node is a box, or a frame when others are inside of it.
+// Node is a box, or a frame if it contains other nodes.
 type Node struct {
-	ID   string // a/b is inside of a
+	ID   string // a/b is inside a
 	Name string // the small line above
-	// Label is the line that is read first; when it is empty Name is that.
+	// Label is the main line. If it is empty, Name is the main line.
 	Label string
 	Class string // CSS class: the health
-	Tip   string // shown when the pointer is on it; "" for ID
-	Href  string // "" for no link
-	// Rates is the third line, on a chart that has one: see SVGOptions.
+	Tip   string // tooltip; "" for ID
+	Href  string // "" if there is no link
+	// Rates is the third line, if the chart has one: see SVGOptions.
 	Rates string
 }
 
 // Edge is an arrow.
 type Edge struct {
 	From, To string
-	// Reference is whether only a value is referred to, and nothing flows.
+	// Reference means that only a value is referred to, and no data flows.
 	Reference bool
 }
 
-// Of returns the chart of a graph: where samples flow, and what refers to what.
-// Services are drawn when they refer to something.
+// Of returns the chart of a graph: data flow, and references. Services are
+// drawn if they refer to something.
 func Of(nodes, services []service.Info) *Chart {
 	c := &Chart{}
 	for _, s := range services {
@@ -61,7 +61,7 @@ func Of(nodes, services []service.Info) *Chart {
 			c.Edges = append(c.Edges, Edge{From: i.ID, To: id})
 		}
 		for _, id := range i.DependsOn {
-			// What a module refers to is used by what is inside of it.
+			// The references of a module are used by the nodes inside it.
 			if !slices.Contains(i.SendsTo, id) && !framed[i.ID] {
 				c.Edges = append(c.Edges, Edge{From: id, To: i.ID, Reference: true})
 			}
@@ -85,14 +85,14 @@ func newNode(i service.Info) Node {
 	return n
 }
 
-// parent returns the ID of the frame around an ID, "" for none.
+// parent returns the ID of the frame around an ID, or "".
 func parent(id string) string {
 	i := strings.LastIndexByte(id, '/')
 	return id[:max(i, 0)]
 }
 
-// childOf returns which child of a frame ("" for the whole chart) an ID is, or is
-// inside of; ok is false when it is not inside of the frame.
+// childOf returns the child of a frame ("" for the whole chart) that is or
+// contains an ID; ok is false if the ID is not inside the frame.
 func childOf(frame, id string) (child string, ok bool) {
 	rest := id
 	if frame != "" {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// layered is a graph on its way to a layered layout (Sugiyama, Tagawa, Toda
-// 1981): cycles are broken, each vertex gets a layer, edges over several layers
-// get a vertex in each, layers are ordered so that few edges cross, and then
+// layered computes a layered layout of a graph (Sugiyama, Tagawa, Toda 1981):
+// cycles are broken, each vertex gets a layer, edges over several layers get a
+// vertex in each, layers are ordered so that few edges cross, and then
 // everything gets coordinates.
 type layered struct {
-	vertices []*vertex // without those of long edges
+	vertices []*vertex // without the bends of long edges
 	arcs     []*arc
 	pieces   []*piece
 }
@@ -20,13 +20,13 @@ type vertex struct {
 	box  *box
 	port int // 0 none, 1 on the left border, 2 on the right one
 	w, h float64
-	x, y float64 // of the upper left corner, when done
+	x, y float64 // of the upper left corner, after the layout
 
 	index   int // in order of appearance
 	layer   int
 	slot    int       // in its layer
 	mid     float64   // of its height
-	in, out []*vertex // neighbours in the layers beside it
+	in, out []*vertex // neighbours in the adjacent layers
 	mean    float64
 	starts  []*arc  // arcs from it
 	column  float64 // width of its layer
@@ -36,7 +36,7 @@ func (v *vertex) bend() bool { return v.box == nil && v.port == 0 }
 
 func (v *vertex) frame() bool { return v.box != nil && len(v.box.children) > 0 }
 
-// arc is an edge between two vertices. A reversed one is laid out from right to
+// arc is an edge between two vertices. A reversed arc is laid out from right to
 // left.
 type arc struct {
 	from, to *vertex
@@ -46,7 +46,7 @@ type arc struct {
 	bends    []*vertex // from left to right
 }
 
-// piece is a part that nothing connects with others.
+// piece is a connected part of the graph.
 type piece struct {
 	layers [][]*vertex
 	w, h   float64
@@ -58,8 +58,8 @@ func (g *layered) add(v *vertex) *vertex {
 	return v
 }
 
-// connect returns an arc for an edge, the same for edges that would lie on each
-// other.
+// connect returns an arc for an edge. Edges that would cover each other share
+// an arc.
 func (g *layered) connect(from, to *vertex, edge int, dash bool) *arc {
 	height := func(v *vertex, edge int) float64 {
 		if v.box == nil {
@@ -78,7 +78,7 @@ func (g *layered) connect(from, to *vertex, edge int, dash bool) *arc {
 	return a
 }
 
-// left and right are the ends as they are laid out.
+// left and right return the ends in the layout.
 func (a *arc) left() *vertex {
 	if a.reversed {
 		return a.to
@@ -93,7 +93,7 @@ func (a *arc) right() *vertex {
 	return a.to
 }
 
-// run gives every vertex its place and returns the size of the whole.
+// run places every vertex and returns the total size.
 func (g *layered) run() (w, h float64) {
 	if len(g.vertices) == 0 {
 		return 0, 0
@@ -110,8 +110,8 @@ func (g *layered) run() (w, h float64) {
 	return g.pack()
 }
 
-// breakCycles reverses arcs that would close a cycle. Arcs along which
-// something flows come first, so that references give way.
+// breakCycles reverses arcs that would close a cycle. Arcs with data flow come
+// first, so that references are reversed instead.
 func (g *layered) breakCycles() {
 	next := map[*vertex][]*vertex{}
 	reaches := func(from, to *vertex) bool {
@@ -142,8 +142,8 @@ func (g *layered) breakCycles() {
 	}
 }
 
-// assign gives each vertex a layer: as far left as what comes before it allows,
-// then moved towards its neighbours so that edges are short.
+// assign gives each vertex a layer: as far left as its predecessors allow, then
+// moved towards its neighbours so that edges are short.
 func (g *layered) assign() {
 	before, after := map[*vertex][]*arc{}, map[*vertex][]*arc{}
 	for _, a := range g.arcs {
@@ -160,7 +160,7 @@ func (g *layered) assign() {
 	for i := 0; i < len(topo); i++ {
 		v := topo[i]
 		if v.port != 1 && v.layer == 0 {
-			v.layer = 1 // the border has a layer of its own
+			v.layer = 1 // the border has its own layer
 		}
 		for _, a := range after[v] {
 			w := a.right()
@@ -201,7 +201,7 @@ func (g *layered) assign() {
 }
 
 // split returns the vertices of each connected part, in order of appearance.
-// What has ports is one part: a frame has one border.
+// Vertices with ports form one part, because a frame has one border.
 func (g *layered) split() (parts [][]*vertex) {
 	group := make([]int, len(g.vertices))
 	for i := range group {
@@ -245,7 +245,7 @@ func (g *layered) split() (parts [][]*vertex) {
 	return parts
 }
 
-// newPiece returns a part with the bends of its long edges.
+// newPiece returns a part including the bends of its long edges.
 func newPiece(vs []*vertex, arcs []*arc) *piece {
 	p := &piece{}
 	mine := map[*vertex]bool{}

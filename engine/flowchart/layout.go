@@ -11,7 +11,7 @@ const (
 	labelWidth = 7.9  // of a character of the label: monospace, 13 px
 	rateWidth  = 6.1  // of a character of the third line: monospace, 10 px
 	boxHeight  = 42.0 // of two lines
-	rateHeight = 15.0 // of the third one
+	rateHeight = 15.0 // of the third line
 	padding    = 14.0 // left and right of the text
 	gap        = 16.0 // between boxes of a layer
 	layerGap   = 56.0 // between layers
@@ -21,20 +21,20 @@ const (
 	maxText    = 44   // characters; more are cut
 )
 
-// box is a node or a frame that has been laid out.
+// box is a node or a frame with its layout.
 type box struct {
 	id         string
-	node       *Node // nil for a frame without a node of its own
+	node       *Node // nil for a frame that is not a node
 	x, y, w, h float64
 	children   []*box // of a frame; positions are relative to it
-	// ports are where edges cross the border of a frame, as heights above its
-	// upper edge, and what the edge looks like inside.
+	// ports are the points where edges cross the border of a frame, as distances
+	// from its upper edge, and the shape of the edges inside.
 	ports map[int]port
 }
 
 type port struct {
 	y    float64
-	path []point // from the border in, or from inside to the border; relative to the box
+	path []point // from the border to the inside, or vice versa; relative to the box
 }
 
 type point struct{ x, y float64 }
@@ -43,10 +43,10 @@ type point struct{ x, y float64 }
 type layout struct {
 	w, h  float64
 	boxes []*box
-	paths [][]point // by edge; nil when it is not drawn
+	paths [][]point // by edge; nil if it is not drawn
 }
 
-// frameOf collects what a frame has in it.
+// frames contains the content of each frame.
 type frames struct {
 	chart    *Chart
 	nodes    map[string]*Node
@@ -55,7 +55,7 @@ type frames struct {
 	paths    [][]point
 }
 
-// arrange lays out a chart. rates makes room for a third line.
+// arrange lays out a chart. rates adds space for a third line.
 func arrange(c *Chart, rates bool) *layout {
 	f := &frames{chart: c, nodes: map[string]*Node{}, children: map[string][]string{}, rates: rates, paths: make([][]point, len(c.Edges))}
 	seen := map[string]bool{}
@@ -89,7 +89,7 @@ func (f *frames) hasEdge(e Edge) bool {
 	return has(e.From) && has(e.To) && e.From != e.To
 }
 
-// frame lays out what is in a frame, "" for the whole chart.
+// frame lays out the content of a frame, or of the whole chart for "".
 func (f *frames) frame(id string) *box {
 	b := &box{id: id, node: f.nodes[id], ports: map[int]port{}}
 	g := &layered{}
@@ -104,8 +104,8 @@ func (f *frames) frame(id string) *box {
 		byID[child] = g.add(&vertex{box: c, w: c.w, h: c.h})
 		b.children = append(b.children, c)
 	}
-	// Edges inside, and those that cross the border: the latter share a port for
-	// each end inside.
+	// Edges inside, and edges that cross the border. The latter share a port per
+	// inner end.
 	type end struct {
 		id        string
 		out, dash bool
@@ -140,7 +140,7 @@ func (f *frames) frame(id string) *box {
 		case fromIn && e.To != id:
 			a, z = byID[from], atPort(end{e.From, true, e.Reference})
 		default:
-			continue // between a frame and what is in it
+			continue // between a frame and its content
 		}
 		arcs[i] = g.connect(a, z, i, e.Reference)
 	}
@@ -187,7 +187,7 @@ func (f *frames) frame(id string) *box {
 	return b
 }
 
-// moveEdges moves the paths of edges inside of the children to where those are.
+// moveEdges moves the paths of edges inside the children to their positions.
 func (f *frames) moveEdges(id string, b *box) {
 	for _, c := range b.children {
 		if len(c.children) == 0 {
@@ -203,7 +203,7 @@ func (f *frames) moveEdges(id string, b *box) {
 	}
 }
 
-// inner returns the frame below id that an end of an edge is inside of.
+// inner returns the frame below id that contains an end of an edge.
 func (f *frames) inner(byID map[string]*vertex, id, end string) *box {
 	child, ok := childOf(id, end)
 	if !ok || child == end {
@@ -237,7 +237,7 @@ func (f *frames) leaf(id string) *box {
 
 func (f *frames) headWidth(b *box) float64 { return labelWidth*length(b.title()) + 2*framePad }
 
-// title is what stands in a frame's head.
+// title returns the text in a frame's head.
 func (b *box) title() string {
 	own := b.id[len(parent(b.id)):]
 	if own != b.id {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// order orders the vertices of each layer so that few edges cross: sweeps that
-// sort by the mean of the neighbours, and swaps of two that stand beside each
-// other.
+// order orders the vertices of each layer so that few edges cross: it sorts by
+// the mean of the neighbours in several sweeps, and swaps adjacent vertices.
 func (p *piece) order() {
 	p.number()
 	best, fewest := p.save(), p.crossings()
@@ -49,7 +48,7 @@ func (p *piece) save() [][]*vertex {
 	return out
 }
 
-// sortByMean leaves those without neighbours where they are.
+// sortByMean sorts a layer. Vertices without neighbours keep their positions.
 func sortByMean(layer []*vertex, beside func(*vertex) []*vertex) {
 	for i, v := range layer {
 		v.mean = float64(i)
@@ -67,7 +66,7 @@ func sortByMean(layer []*vertex, beside func(*vertex) []*vertex) {
 	}
 }
 
-// swap exchanges neighbours as long as that saves crossings.
+// swap exchanges adjacent vertices as long as that saves crossings.
 func (p *piece) swap() {
 	for range 4 {
 		better := false
@@ -87,11 +86,10 @@ func (p *piece) swap() {
 	}
 }
 
-// countCrossings counts the crossings of the edges of two vertices, the first of which
-// stands above.
+// countCrossings counts the crossings of the edges of two vertices, a above b.
 func countCrossings(a, b []*vertex) (n int) {
 	if len(a)*len(b) > 10_000 {
-		return 0 // two hubs: sorting has done what can be done
+		return 0 // two hubs, which sorting has handled
 	}
 	for _, x := range a {
 		for _, y := range b {
@@ -103,7 +101,7 @@ func countCrossings(a, b []*vertex) (n int) {
 	return n
 }
 
-// crossings counts all of them.
+// crossings counts the crossings in all layers.
 func (p *piece) crossings() (n int) {
 	for l := range len(p.layers) - 1 {
 		var ends []int
@@ -123,7 +121,7 @@ func (p *piece) crossings() (n int) {
 func inversions(xs []int, size int) (n int) {
 	tree := make([]int, size+1)
 	for i, x := range xs {
-		// Of the i before, how many are at most x.
+		// atMost is the number of earlier elements that are at most x.
 		atMost := 0
 		for j := x + 1; j > 0; j -= j & -j {
 			atMost += tree[j]
@@ -136,8 +134,9 @@ func inversions(xs []int, size int) (n int) {
 	return n
 }
 
-// place gives coordinates: across by layers; down so that vertices are near
-// their neighbours and edges over several layers are straight.
+// place assigns coordinates: horizontally by layers; vertically so that
+// vertices are near their neighbours and edges over several layers are
+// straight.
 func (p *piece) place() {
 	for _, l := range p.layers {
 		y := 0.0
@@ -159,14 +158,14 @@ func (p *piece) place() {
 			}
 		}
 	}
-	// The last word have both sides.
+	// The last pass uses both sides.
 	for _, l := range p.layers {
 		align(l, func(v *vertex) []*vertex { return append(slices.Clip(v.in), v.out...) })
 	}
 	p.measure()
 }
 
-// measure fixes x, and moves everything to begin at 0, 0.
+// measure sets x, and moves everything so that it begins at 0, 0.
 func (p *piece) measure() {
 	top, bottom := math.Inf(1), math.Inf(-1)
 	x := 0.0
@@ -209,7 +208,7 @@ func (p *piece) measure() {
 	}
 }
 
-// minDistance is how far the middles of two neighbours have to be from each other.
+// minDistance is the minimum distance between the centres of two neighbours.
 func minDistance(a, b *vertex) float64 {
 	g := gap
 	if a.bend() || b.bend() {
@@ -221,9 +220,9 @@ func minDistance(a, b *vertex) float64 {
 	return a.h/2 + b.h/2 + g
 }
 
-// align moves the vertices of a layer to where their neighbours are, as near as
-// their order and sizes allow: the least sum of squares, by pooling those that
-// would overlap (isotonic regression).
+// align moves the vertices of a layer to the positions of their neighbours, as
+// near as their order and sizes allow. It minimises the sum of squares by
+// pooling vertices that would overlap (isotonic regression).
 func align(layer []*vertex, beside func(*vertex) []*vertex) {
 	type block struct {
 		sum, weight float64
@@ -262,7 +261,8 @@ func align(layer []*vertex, beside func(*vertex) []*vertex) {
 	}
 }
 
-// pack puts the pieces below each other, and those of one box side by side.
+// pack arranges the pieces below each other, and pieces of one box side by
+// side.
 func (g *layered) pack() (w, h float64) {
 	var single []*piece
 	for _, p := range g.pieces {
@@ -305,7 +305,7 @@ func (a *arc) path() []point {
 	l, r := a.left(), a.right()
 	aside := 0.0
 	if a.reversed {
-		aside = 10 // beside an edge the other way
+		aside = 10 // next to an edge in the opposite direction
 	}
 	pts := []point{{l.x + l.w, l.attach(a.edge) + aside}}
 	if l.column > l.w { // past the frames in its layer

@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// SVGOptions say what an SVG is for.
+// SVGOptions specify the use of an SVG.
 type SVGOptions struct {
-	// Inline leaves out the style: the page it is part of has it. Classes are:
-	// flowchart; flow and reference of edges, head of their arrows; module and
-	// node of boxes, with the Class of the Node; bar, name, label, rates in them.
+	// Inline omits the style, because the page that contains the SVG has it.
+	// Classes are: flowchart; flow and reference of edges, head of their arrows;
+	// module and node of boxes, with the Class of the Node; bar, name, label,
+	// rates in them.
 	Inline bool
-	// Rates makes room for the nodes' third line.
+	// Rates adds space for the nodes' third line.
 	Rates bool
 }
 
-// style is that of a drawing that stands alone.
+// style is the style of a stand-alone drawing.
 const style = `
 .flowchart { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; background: #fff; }
 .flowchart .node > rect { fill: #fff; stroke: #d0d5dd; } .flowchart .node .bar { fill: #98a2b3; stroke: none; }
@@ -129,7 +130,7 @@ func (d *drawing) close(n *Node) {
 	}
 }
 
-// edge draws a curve that is level where it meets a box, and its arrow.
+// edge draws a curve that is horizontal where it meets a box, and its arrow.
 func (d *drawing) edge(e Edge, path []point) {
 	if len(path) < 2 {
 		return
@@ -162,7 +163,7 @@ func (d *drawing) edge(e Edge, path []point) {
 	d.f("<path class=\"head%s\" d=\"M%s %s l%s -4 v8 z\"/>", dashed, num(end.x), num(end.y), num(head))
 }
 
-// num writes a coordinate with a digit at most.
+// num formats a coordinate with at most one decimal digit.
 func num(f float64) string {
 	s := strconv.FormatFloat(f, 'f', 1, 64)
 	if s = strings.TrimSuffix(s, ".0"); s == "-0" {

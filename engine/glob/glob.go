@@ -1,7 +1,6 @@
-// Package glob finds files by patterns as local.file_match documents them, without
-// the files in weir's storage directory. It is
-// no component: local.file_match exports what it finds, and loki.source.file
-// reads it.
+// Package glob finds files by patterns as documented for local.file_match,
+// without the files in weir's storage directory. It is not a component:
+// local.file_match exports the files, and loki.source.file reads them.
 package glob
 
 import (
@@ -19,19 +18,19 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// Look is one look at the file system, by one goroutine. It remembers where
-// directories lie, so that several patterns cost less than several looks.
+// Look is one pass over the file system, in one goroutine. It caches resolved
+// directories, so that several patterns cost less than several passes.
 type Look struct {
 	dirs     map[string]string // real paths of directories, by path
 	storage  string            // real path of weir's storage directory
-	own      string            // a file in it that was left out
+	own      string            // a file in it that was excluded
 	troubles []string
-	glance   bool                        // do not wait for a file system that is slow
-	hung     map[string]*files.HungError // by files.Place: what does not answer
+	glance   bool                        // do not wait for a slow file system
+	hung     map[string]*files.HungError // by files.Place: file systems that do not respond
 }
 
-// callWithDeadline calls fn, which asks the file system about path. One that has not answered
-// once is not asked again.
+// callWithDeadline calls fn, which queries the file system about path. A file
+// system that did not respond is not queried again.
 func callWithDeadline[T any](s *Look, path, doing string, fn func(string) (T, error)) (T, error) {
 	if len(s.hung) > 0 {
 		if err := s.hung[files.Place(path)]; err != nil {
@@ -57,12 +56,12 @@ func (s *Look) stat(path string) (fs.FileInfo, error) {
 	return callWithDeadline(s, path, "looking at", os.Stat)
 }
 
-// Hung reports whether the file system that path is on has not answered this Look.
-// Whether there are files is unknown then.
+// Hung reports whether the file system of path did not respond during this
+// Look. It is then unknown whether there are files.
 func (s *Look) Hung(path string) bool { return len(s.hung) > 0 && s.hung[files.Place(path)] != nil }
 
-// AnyHung returns the error of a file system that has not answered this Look, nil
-// if all have.
+// AnyHung returns the error of a file system that did not respond during this
+// Look, or nil if all did.
 func (s *Look) AnyHung() error {
 	for _, err := range s.hung {
 		return err
@@ -70,8 +69,8 @@ func (s *Look) AnyHung() error {
 	return nil
 }
 
-// NewLook returns a Look that has seen nothing. It leaves out the files in
-// storage, weir's storage directory: weir writes to them when it reads lines.
+// NewLook returns a new Look. It excludes the files in storage, weir's storage
+// directory, because weir writes to them when it reads lines.
 func NewLook(storage string) *Look { return newLook(storage, false) }
 
 func newLook(storage string, glance bool) *Look {
@@ -82,25 +81,26 @@ func newLook(storage string, glance bool) *Look {
 	return s
 }
 
-// Troubles returns what could not be looked at, in sentences, sorted, each once.
+// Troubles returns descriptions of paths that could not be read, sorted and
+// without duplicates.
 func (s *Look) Troubles() []string {
 	slices.Sort(s.troubles)
 	return slices.Compact(s.troubles)
 }
 
-// Valid reports whether pattern can be searched for.
+// Valid reports whether pattern is a valid pattern.
 func Valid(pattern string) bool { return doublestar.ValidatePathPattern(pattern) }
 
-// Find returns the absolute paths of the files that match pattern and not
-// exclude, which may be empty, sorted. Directories are left out, and files
-// written to before oldest. Both patterns must be Valid.
+// Find returns the absolute paths of the files that match pattern and do not
+// match exclude, which may be empty, sorted. It excludes directories, and files
+// last written before oldest. Both patterns must be Valid.
 func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) {
 	if pattern == "" {
 		return nil
 	}
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
 	t := tree{s, base}
-	// The pattern is valid and reading goes on after errors, which t notes.
+	// The pattern is valid, and errors do not stop the search; t records them.
 	names, err := doublestar.Glob(t, rest, doublestar.WithFilesOnly())
 	if err != nil {
 		s.addTrouble(err)
@@ -136,8 +136,8 @@ func excluded(pattern, path string) bool {
 
 func (s *Look) addTrouble(err error) { s.troubles = append(s.troubles, err.Error()) }
 
-// tree is the file system below a directory, in which no symbolic link leads
-// back to a directory above it: ** follows links, and would not end.
+// tree is the file system below a directory, without symbolic links to a
+// directory above them: ** follows links, and would not terminate.
 type tree struct {
 	*Look
 	base string
@@ -157,7 +157,7 @@ func (t tree) Stat(name string) (fs.FileInfo, error) {
 	return fi, err
 }
 
-// ReadDir leaves out links to directories that name leads through.
+// ReadDir returns a directory without links to directories that contain it.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := callWithDeadline(t.Look, t.path(name), "listing", os.ReadDir)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 func (t tree) leadsBack(dir, name string) bool {
 	target := t.path(path.Join(dir, name))
 	if fi, err := t.stat(target); err != nil || !fi.IsDir() {
-		return false // a file, or a link that dangles
+		return false // a file, or a dangling link
 	}
 	resolved := t.real(target)
 	for {
@@ -186,7 +186,7 @@ func (t tree) leadsBack(dir, name string) bool {
 		}
 		dir = path.Dir(dir)
 	}
-	// Or to one above the base, from where the way leads down to it again.
+	// Or to a directory above the base, which contains it.
 	above := strings.TrimSuffix(resolved, string(filepath.Separator)) + string(filepath.Separator)
 	return strings.HasPrefix(t.real(t.base), above)
 }

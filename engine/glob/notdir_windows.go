@@ -2,6 +2,6 @@ package glob
 
 import "syscall"
 
-// errNotDir is what a path through a file gives: a pattern matched it where it
-// wants a directory.
+// errNotDir is the error for a path through a file, if a pattern requires a
+// directory there.
 const errNotDir = syscall.ERROR_PATH_NOT_FOUND

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// IsOwn reports whether a file lies in the storage directory of weir, which
-// writes to its files when it reads lines. Symbolic links on the way to either
-// are followed.
+// IsOwn reports whether a file is in the storage directory of weir, which
+// writes to its files when it reads lines. Symbolic links on the path to either
+// are resolved.
 func (s *Look) IsOwn(file string) bool {
 	if s.storage == "" {
 		return false
@@ -31,11 +31,10 @@ func (s *Look) IsOwn(file string) bool {
 	return own
 }
 
-// Own returns one of the files in the storage directory that were left out, ""
-// if there was none.
+// Own returns one of the excluded files in the storage directory, or "".
 func (s *Look) Own() string { return s.own }
 
-// inside reports whether path is dir or lies below it. Both are clean.
+// inside reports whether path is dir or below it. Both are clean.
 func inside(dir, path string) bool {
 	rest, ok := strings.CutPrefix(path, dir)
 	return ok && (rest == "" || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
@@ -43,8 +42,8 @@ func inside(dir, path string) bool {
 
 // CheckStorage returns warnings about the targets in attribute attr that name
 // files in storage, weir's storage directory: these are not read. The label
-// __path__ is a pattern if patterns is true; files that __path_exclude__ leaves
-// out are no reason for a warning.
+// __path__ is a pattern if patterns is true. There is no warning for files that
+// __path_exclude__ excludes.
 func CheckStorage(attr string, targets []map[string]string, patterns bool, storage string) (es []*component.ArgumentError) {
 	warn := func(err error, detail string) {
 		es = append(es, &component.ArgumentError{Path: attr, Err: err, Detail: detail, Warning: true})
@@ -65,8 +64,8 @@ func CheckStorage(attr string, targets []map[string]string, patterns bool, stora
 	return es
 }
 
-// leavesOut reports whether an exclude pattern matches a file as weir has them
-// below dir, by its absolute path or from the working directory.
+// leavesOut reports whether an exclude pattern matches weir's files below dir,
+// by absolute path or relative to the working directory.
 func leavesOut(exclude, dir string) bool {
 	file := filepath.Join(dir, "node", "positions.log")
 	rel, err := filepath.Rel(files.Absolute("."), file)
@@ -74,7 +73,7 @@ func leavesOut(exclude, dir string) bool {
 }
 
 // reaches reports whether a valid pattern can match files below dir, which is
-// absolute, whether there are any or not. A part of a pattern with braces around a
+// absolute, even if there are none. A part of a pattern with braces around a
 // slash matches nothing here.
 func (s *Look) reaches(pattern, dir string) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
@@ -93,8 +92,8 @@ func (s *Look) reaches(pattern, dir string) bool {
 	return false
 }
 
-// leads reports whether the elements of a pattern can match those of a directory
-// and of something below it.
+// leads reports whether the elements of a pattern can match those of a path
+// below a directory.
 func leads(pattern, dir []string) bool {
 	switch {
 	case len(dir) == 0:

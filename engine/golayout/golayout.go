@@ -1,11 +1,11 @@
-// Package golayout holds our copies of layouts that the Go runtime keeps
-// private: interface values, slices, maps and time.Time. Each copy has a check,
-// which compares it with the running Go once, at first use. Call the check
-// before relying on a copy, and do without the copy if the check returns an
-// error. A check never panics.
+// Package golayout contains copies of private layouts of the Go runtime:
+// interface values, slices, maps and time.Time. Each copy has a check, which
+// compares it with the running Go once, at first use. Call the check before
+// using a copy, and do without the copy if the check returns an error. A check
+// never panics.
 //
-// It is not for layouts of libraries: each package that copies one keeps it in
-// its own layout.go.
+// It is not for layouts of libraries: a package that copies one has its own
+// layout.go.
 package golayout
 
 import (
@@ -50,8 +50,8 @@ func hasPointer(t reflect.Type) bool {
 	return false
 }
 
-// CheckInterfaces returns why Interface and Direct do not hold for this Go, nil
-// if they do.
+// CheckInterfaces returns why Interface and Direct are wrong for this Go
+// version, or nil if they are correct.
 var CheckInterfaces = sync.OnceValue(func() error { return checkInterfaces(Of, Direct) })
 
 func checkInterfaces(of func(any) Interface, direct func(reflect.Type) bool) error {
@@ -92,18 +92,18 @@ func checkInterfaces(of func(any) Interface, direct func(reflect.Type) bool) err
 	})
 }
 
-// Slice reads a slice of any element type at p: the first element, the length
-// and the capacity, in elements.
+// Slice returns the first element, the length and the capacity, in elements, of
+// the slice of any element type at p.
 func Slice(p unsafe.Pointer) (first unsafe.Pointer, length, capacity int) {
 	s := *(*[]byte)(p)
 	return unsafe.Pointer(unsafe.SliceData(s)), len(s), cap(s)
 }
 
-// Map returns a pointer that identifies the map at p, nil if the map is nil.
+// Map returns a pointer that identifies the map at p, or nil if the map is nil.
 func Map(p unsafe.Pointer) unsafe.Pointer { return *(*unsafe.Pointer)(p) }
 
-// CheckContainers returns why Slice and Map do not hold for this Go, nil if
-// they do.
+// CheckContainers returns why Slice and Map are wrong for this Go version, or
+// nil if they are correct.
 var CheckContainers = sync.OnceValue(func() error { return checkContainers(Slice, Map) })
 
 func checkContainers(slice func(unsafe.Pointer) (unsafe.Pointer, int, int), id func(unsafe.Pointer) unsafe.Pointer) error {
@@ -122,15 +122,15 @@ func checkContainers(slice func(unsafe.Pointer) (unsafe.Pointer, int, int), id f
 	})
 }
 
-// moment is time.Time.
+// moment mirrors time.Time.
 type moment struct {
 	wall uint64
 	ext  int64
 	loc  *time.Location
 }
 
-// WithMonotonic returns wall with the monotonic reading of a clock that shows
-// mono. Only time.Now makes such times otherwise.
+// WithMonotonic returns wall with the monotonic reading mono. Otherwise, only
+// time.Now creates such times.
 func WithMonotonic(wall, mono time.Time) time.Time {
 	const (
 		hasMonotonic = 1 << 63
@@ -143,7 +143,8 @@ func WithMonotonic(wall, mono time.Time) time.Time {
 	return wall
 }
 
-// CheckTime returns why WithMonotonic does not work with this Go, nil if it does.
+// CheckTime returns why WithMonotonic does not work with this Go version, or
+// nil if it does.
 var CheckTime = sync.OnceValue(func() error { return checkTime(reflect.TypeFor[time.Time](), WithMonotonic) })
 
 func checkTime(theirs reflect.Type, with func(wall, mono time.Time) time.Time) error {
@@ -159,7 +160,7 @@ func checkTime(theirs reflect.Type, with func(wall, mono time.Time) time.Time) e
 			}
 		}
 		began := time.Date(2025, 1, 2, 3, 4, 5, 6, time.UTC)
-		wall := began.Add(time.Hour) // the clock was set meanwhile
+		wall := began.Add(time.Hour) // the clock was set in the meantime
 		a, b := with(began, began), with(wall, began.Add(time.Second))
 		if !a.Equal(began) || !b.Round(0).Equal(wall) || a.Location() != time.UTC || b.Sub(a) != time.Second || b.Round(0).Sub(a.Round(0)) != time.Hour {
 			return differ
@@ -168,8 +169,8 @@ func checkTime(theirs reflect.Type, with func(wall, mono time.Time) time.Time) e
 	})
 }
 
-// Guard calls check and turns a panic, or a fault of a pointer that was none,
-// into an error.
+// Guard calls check and converts a panic, or a fault of an invalid pointer, to
+// an error.
 func Guard(check func() error) (err error) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {

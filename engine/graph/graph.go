@@ -1,9 +1,9 @@
-// Package graph is a directed acyclic graph of names: in which order to build
-// nodes, what depends on what, and the path of a cycle. It knows nothing of
-// what the nodes are.
+// Package graph is a directed acyclic graph of names. It returns the order in
+// which to build nodes, the dependants of a node, and the path of a cycle. It
+// knows nothing about the nodes.
 //
-// Order is stable: what the edges leave open is decided by the order in which
-// nodes were added, so that equal configs behave equally.
+// The order is stable: where the edges allow several orders, nodes are in the
+// order in which they were added, so that equal configs behave equally.
 package graph
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Graph is a graph of names. The zero value is empty and ready. It is safe for
-// concurrent reads, not while it is being changed.
+// Graph is a graph of names. The zero value is an empty graph. Concurrent reads
+// are safe, but not while it is being changed.
 type Graph struct {
 	index map[string]int
 	nodes []node
@@ -21,19 +21,19 @@ type Graph struct {
 type node struct {
 	name string
 	deps []int // in the order they were added
-	uses []int // who has it in deps
+	uses []int // nodes with this node in deps
 }
 
 // CycleError is a cycle.
 type CycleError struct {
-	// Path goes from a name to itself: a, b, a. It begins with the name that
-	// was added first of those in it.
+	// Path leads from a name to itself: a, b, a. It begins with the name in the
+	// cycle that was added first.
 	Path []string
 }
 
 func (e *CycleError) Error() string { return "dependency cycle: " + strings.Join(e.Path, " → ") }
 
-// Add adds a node; adding it again changes nothing.
+// Add adds a node. If it exists, nothing changes.
 func (g *Graph) Add(name string) { g.add(name) }
 
 func (g *Graph) add(name string) int {
@@ -48,8 +48,8 @@ func (g *Graph) add(name string) int {
 	return len(g.nodes) - 1
 }
 
-// Depend says that a node needs another to be built before it. Nodes that are
-// not there are added.
+// Depend records that a node must be built after another. Missing nodes are
+// added.
 func (g *Graph) Depend(name, on string) {
 	a, b := g.add(name), g.add(on)
 	if !slices.Contains(g.nodes[a].deps, b) {
@@ -61,8 +61,8 @@ func (g *Graph) Depend(name, on string) {
 // Len returns the number of nodes.
 func (g *Graph) Len() int { return len(g.nodes) }
 
-// Dependants returns the nodes that need a node directly, in the order it was
-// said.
+// Dependants returns the nodes that directly depend on a node, in the order of
+// the calls of Depend.
 func (g *Graph) Dependants(name string) (out []string) {
 	if i, ok := g.index[name]; ok {
 		for _, j := range g.nodes[i].uses {
@@ -72,13 +72,13 @@ func (g *Graph) Dependants(name string) (out []string) {
 	return out
 }
 
-// Order returns all nodes, each after everything it needs; where that leaves a
-// choice, in the order they were added. With cycles it returns the nodes that
-// are neither in a cycle nor need one that is.
+// Order returns all nodes, each after its dependencies, and otherwise in the
+// order in which they were added. If there are cycles, it returns the nodes
+// that are neither in a cycle nor depend on one.
 func (g *Graph) Order() []string { return g.order(nil) }
 
-// Affected returns the given nodes and everything that depends on one of them,
-// directly or not, in the order of Order. Names that are not there are ignored.
+// Affected returns the given nodes and all direct and indirect dependants, in
+// the order of Order. Unknown names are ignored.
 func (g *Graph) Affected(names ...string) []string {
 	return g.order(g.reach(names, func(n node) []int { return n.uses }))
 }
@@ -130,11 +130,11 @@ func (g *Graph) order(only map[int]bool) []string {
 	return out
 }
 
-// Cycles returns a cycle for each group of nodes that need each other, a
-// shortest one through the group's first node that is in a cycle; nil when
-// there is none.
+// Cycles returns a cycle for each group of nodes that depend on each other: a
+// shortest cycle through the group's first node. It returns nil if there are
+// none.
 func (g *Graph) Cycles() (errs []*CycleError) {
-	done := make([]bool, len(g.nodes)) // in a group that has been reported
+	done := make([]bool, len(g.nodes)) // in a group that was already reported
 	for i := range g.nodes {
 		if done[i] {
 			continue
@@ -143,7 +143,7 @@ func (g *Graph) Cycles() (errs []*CycleError) {
 		if path == nil {
 			continue
 		}
-		// The group: what i needs and what needs i.
+		// The group: nodes that i depends on and that depend on i.
 		needs := g.reach([]string{g.nodes[i].name}, func(n node) []int { return n.deps })
 		for j := range g.reach([]string{g.nodes[i].name}, func(n node) []int { return n.uses }) {
 			if needs[j] {
@@ -155,7 +155,7 @@ func (g *Graph) Cycles() (errs []*CycleError) {
 	return errs
 }
 
-// cycle returns a shortest path from a node to itself, nil when there is none.
+// cycle returns a shortest path from a node to itself, or nil if there is none.
 func (g *Graph) cycle(start int) []string {
 	from := map[int]int{}
 	todo := []int{start}

@@ -2,7 +2,7 @@ package graph
 
 import "container/heap"
 
-// intHeap gives the smallest int first.
+// intHeap is a heap with the smallest int first.
 type intHeap []int
 
 func (h *intHeap) push(i int) { heap.Push((*ints)(h), i) }

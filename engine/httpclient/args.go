@@ -1,9 +1,9 @@
-// Package httpclient has the arguments that every component with an HTTP client
-// takes, and makes the client from them. The client itself, with its
+// Package httpclient contains the arguments of every component with an HTTP
+// client, and creates the client from them. The client itself, with its
 // authentication, TLS and proxies, is Prometheus's.
 //
-// It is not a component. Who squashes Arguments into its own must call
-// SetToDefault and Validate, since the config language calls neither for
+// It is not a component. A component that squashes Arguments into its own must
+// call SetToDefault and Validate, because the config language calls neither for
 // squashed fields.
 package httpclient
 
@@ -48,7 +48,7 @@ type Arguments struct {
 	Proxy Proxy `alloy:",squash"`
 }
 
-// Proxy says through which proxy to connect.
+// Proxy specifies the proxy for connections.
 type Proxy struct {
 	// URL of the proxy to send requests through.
 	ProxyURL string `alloy:"proxy_url,attr,optional"`
@@ -82,7 +82,7 @@ type Authorization struct {
 	CredentialsFile string `alloy:"credentials_file,attr,optional"`
 }
 
-// OAuth2 says how to get a token by client credentials.
+// OAuth2 specifies how to get a token with client credentials.
 type OAuth2 struct {
 	// Client ID.
 	ClientID string `alloy:"client_id,attr,optional"`
@@ -130,7 +130,7 @@ func (a *Arguments) SetToDefault() {
 	*a = Arguments{FollowRedirects: true, EnableHTTP2: true}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -172,7 +172,7 @@ func (a *Arguments) Validate() error {
 		errs = append(errs, o.TLSConfig.validate("oauth2: tls_config"), o.Proxy.validate("oauth2: "))
 	}
 	errs = append(errs, a.TLSConfig.validate("tls_config"), a.Proxy.validate(""))
-	for _, name := range slices.Sorted(maps.Keys(a.HTTPHeaders)) { // theirs finds one, any
+	for _, name := range slices.Sorted(maps.Keys(a.HTTPHeaders)) { // Prometheus reports only one of them
 		header := config.Headers{Headers: map[string]config.Header{name: {}}}
 		if err := header.Validate(); err != nil {
 			add("http_headers: %w", err)
@@ -227,9 +227,9 @@ func (p *Proxy) validate(where string) error {
 	return errors.Join(errs...)
 }
 
-// Files returns the files the client reads, absolute, in the order of the
-// arguments. The client itself notices their changes: it reads credentials for
-// each request, and TLS files when their content changed.
+// Files returns the absolute paths of the files that the client reads, in the
+// order of the arguments. The client itself detects their changes: it reads
+// credentials for each request, and TLS files when their content changed.
 func (a *Arguments) Files() []string {
 	var files []string
 	add := func(paths ...string) {

@@ -11,18 +11,19 @@ import (
 	"time"
 )
 
-// conn is a connection. One request at a time uses it; idle it has no buffers.
+// conn is a connection. One request at a time uses it. An idle connection has
+// no buffers.
 type conn struct {
 	net.Conn
 	address string
-	used    bool          // there was an answer
+	used    bool          // a response was received
 	broken  bool          // writing failed
 	since   time.Time     // when it became idle
 	in      *bufio.Reader // reads from the conn
-	room    int64         // bytes that may still be read of the answer's head
+	room    int64         // bytes that may still be read of the response header
 
-	raw  syscall.RawConn    // nil: nobody can look at it without waiting
-	look func(file uintptr) // reads a byte, or sets err; made once, because to make one allocates
+	raw  syscall.RawConn    // nil: it cannot be checked without waiting
+	look func(file uintptr) // reads a byte, or sets err; created once, because a closure allocates
 	err  error
 }
 
@@ -40,9 +41,10 @@ func newConn(nc net.Conn, address string) *conn {
 	return c
 }
 
-// quiet reports whether nothing came since the last answer: not the end of the
-// connection, and not what would be taken for the answer to the next request,
-// such as a 408 for being idle. If something did, the connection is of no use.
+// quiet reports whether nothing arrived since the last response: neither the
+// end of the connection, nor data that would be mistaken for the response to
+// the next request, such as a 408 for an idle connection. If something did, the
+// connection cannot be used.
 func (c *conn) quiet() bool {
 	if c.raw == nil {
 		return true // it leads to weir itself
@@ -51,7 +53,7 @@ func (c *conn) quiet() bool {
 	return err == nil && c.err == syscall.EAGAIN
 }
 
-// maxHead is how long the head of an answer may be, as in http.Transport.
+// maxHead is the maximum size of a response header, as in http.Transport.
 const maxHead = 10 << 20
 
 var errHead = errors.New("the head of the answer is too long")
@@ -78,7 +80,7 @@ var (
 	writers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
-// free gives back the buffer. Nobody reads any more.
+// free releases the buffer. The connection is no longer read.
 func (c *conn) free() {
 	if c.in != nil {
 		c.in.Reset(nil)
@@ -87,7 +89,7 @@ func (c *conn) free() {
 	}
 }
 
-// maxWhole is how large a request is that is written at once.
+// maxWhole is the maximum size of a request that is written in one call.
 const maxWhole = 256 << 10
 
 // write writes a request.

@@ -16,15 +16,15 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// tracked is the label of the metrics that Prometheus's client counts connections
-// with, in the process's default registry, where nothing is ever removed. It is the
-// same for all clients: nodes come and go.
+// tracked is the label of the connection metrics of Prometheus's client, in the
+// process's default registry, where nothing is ever removed. It is the same for
+// all clients, because nodes come and go.
 const tracked = "weir"
 
-// NewClient returns the client that the arguments describe. opts are Prometheus's
-// own: WithDialContextFunc, WithUserAgent and so on.
-// The client has no timeout; bound each request by its context. What of a request
-// follows redirects, CheckRedirect says.
+// NewClient returns the client for the arguments. opts are options of
+// Prometheus's client: WithDialContextFunc, WithUserAgent and so on. The client
+// has no timeout; limit each request by its context. CheckRedirect determines
+// which parts of a request follow redirects.
 func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, error) {
 	cfg, err := a.Config()
 	if err != nil {
@@ -42,14 +42,14 @@ func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, err
 	return client, nil
 }
 
-// ReadReferences makes a client of ByReference read its files.
+// ReadReferences lets a client created with ByReference read its files.
 func ReadReferences() config.HTTPClientOption { return config.WithSecretManager(reader{}) }
 
 // reader reads the files that byReference names.
 type reader struct{}
 
-// Fetch returns the content of a file without white space around it, as
-// Prometheus's own reader does, which waits for a FIFO for ever.
+// Fetch returns the content of a file without surrounding white space, like
+// Prometheus's own reader, which would wait for a FIFO forever.
 func (reader) Fetch(_ context.Context, path string) (string, error) {
 	b, err := files.Read(path, files.MaxSecret)
 	if err != nil {
@@ -58,7 +58,7 @@ func (reader) Fetch(_ context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// byReference makes all files of cfg references, which reader resolves.
+// byReference replaces all files in cfg by references, which reader resolves.
 func byReference(cfg *config.HTTPClientConfig) {
 	move := func(file, ref *string) {
 		if *file != "" {
@@ -83,9 +83,9 @@ func byReference(cfg *config.HTTPClientConfig) {
 	}
 }
 
-// Config returns the arguments as Prometheus has them, valid, in memory of
-// their own. Clients that Prometheus makes of it send http_headers to whatever host
-// they are redirected to, so with such it follows no redirects.
+// Config returns the arguments in Prometheus's form, valid and in separate
+// memory. A client that Prometheus creates from it sends http_headers to every
+// host to which it is redirected, so with http_headers it follows no redirects.
 func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -122,14 +122,15 @@ func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
 			c.HTTPHeaders.Headers[name] = config.Header{Secrets: secrets(values)}
 		}
 	}
-	// Theirs also brings the bearer token into the form the client uses.
+	// This Validate also converts the bearer token to the form that the client
+	// uses.
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// ByReference is Config for a client that is made with ReadReferences.
+// ByReference is like Config, for a client that is created with ReadReferences.
 func (a *Arguments) ByReference() (*config.HTTPClientConfig, error) {
 	c, err := a.Config()
 	if err == nil {
@@ -138,9 +139,9 @@ func (a *Arguments) ByReference() (*config.HTTPClientConfig, error) {
 	return c, err
 }
 
-// Checked is Config for a client that others make, that takes no options and must
-// read files again while it runs. Those that cannot be read now are an error; a file
-// that becomes a FIFO later still holds up the client.
+// Checked is like Config, for a client that other code creates without options,
+// and that must read files again while it runs. A file that cannot be read now
+// is an error. A file that becomes a FIFO later can still block the client.
 func (a *Arguments) Checked() (*config.HTTPClientConfig, error) {
 	c, err := a.Config()
 	if err != nil {
@@ -155,9 +156,9 @@ func (a *Arguments) Checked() (*config.HTTPClientConfig, error) {
 	return c, errors.Join(errs...)
 }
 
-// Loaded is Config with the content of all files that it names, for clients that
-// others make and that would wait for a FIFO or a dead file system for ever. Load
-// it again when one of Files changes.
+// Loaded is like Config, with the content of all files that it names, for
+// clients that other code creates and that would wait for a FIFO or a dead file
+// system forever. Load it again when one of Files changes.
 func (a *Arguments) Loaded() (*config.HTTPClientConfig, error) {
 	c, err := a.Config()
 	if err != nil {
@@ -192,8 +193,8 @@ func (l *loader) secret(file *string, to *config.Secret) {
 	*to, *file = config.Secret(text), ""
 }
 
-// tls reads the files of a block, which must not be empty: Prometheus's client
-// would take that for no certificate.
+// tls reads the files of a block. They must not be empty, because Prometheus's
+// client would treat that as no certificate.
 func (l *loader) tls(t *config.TLSConfig) {
 	pem := func(file *string, to *config.Secret) {
 		name := *file
@@ -219,7 +220,7 @@ func (t *TLSConfig) config() config.TLSConfig {
 	}
 }
 
-// config expects validated settings.
+// config must be called with validated settings.
 func (p *Proxy) config() config.ProxyConfig {
 	c := config.ProxyConfig{NoProxy: p.NoProxy, ProxyFromEnvironment: p.ProxyFromEnvironment}
 	if u, err := url.Parse(p.ProxyURL); err == nil && p.ProxyURL != "" {
@@ -242,8 +243,9 @@ func secrets(in []component.Secret) []config.Secret {
 	return out
 }
 
-// Digest returns one of the content of files, "" without any: what a client made of
-// them depends on. What cannot be read counts as what is wrong with it.
+// Digest returns a digest of the content of files, or "" if there are none. A
+// client depends on this content. For a file that cannot be read, its error is
+// used.
 func Digest(paths []string) string {
 	if len(paths) == 0 {
 		return ""

@@ -4,8 +4,8 @@ package httpclient
 
 import "syscall"
 
-// readNow reads from a socket what is there, and does not wait: the error is
-// EAGAIN when there is nothing. Where it is nil there is no such call.
+// readNow reads available data from a socket without waiting. The error is
+// EAGAIN if there is none. readNow is nil on platforms without such a call.
 var readNow = func(file uintptr, buf []byte) (int, error) {
 	if hasRaw {
 		return rawRead(file, buf)

@@ -15,14 +15,14 @@ import (
 	"unicode/utf8"
 )
 
-// Plain makes requests of http URLs by c cheaper, where a asks for nothing but
-// to make them: no authentication, no headers, no proxy. All others go the way
-// of Prometheus's client, as before. dial opens connections; nil is a
+// Plain makes requests of http URLs with c cheaper if a contains no settings
+// that prevent it: authentication, headers, or a proxy. All other requests use
+// Prometheus's client as before. dial opens connections; nil is a
 // *net.Dialer's.
 //
-// http.Transport has two goroutines for each connection, which hand a request
-// over to each other and wake up threads for it; that costs more than to scrape
-// a thousand series. Here who makes a request writes and reads by itself.
+// http.Transport has two goroutines per connection, which pass a request to
+// each other and wake up threads for it. This costs more than scraping a
+// thousand series. Here, the caller's goroutine writes and reads.
 func (a *Arguments) Plain(c *http.Client, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	if a.BasicAuth != nil || a.Authorization != nil || a.OAuth2 != nil || a.BearerToken != "" || a.BearerTokenFile != "" ||
 		len(a.HTTPHeaders) > 0 || a.Proxy.ProxyURL != "" || a.Proxy.ProxyFromEnvironment || readNow == nil {
@@ -34,7 +34,7 @@ func (a *Arguments) Plain(c *http.Client, dial func(ctx context.Context, network
 	c.Transport = &plain{next: c.Transport, dial: dial, idle: map[string][]*conn{}}
 }
 
-// The bounds are those of Prometheus's client.
+// The limits are those of Prometheus's client.
 const (
 	maxIdle    = 1000 // connections to one address
 	maxIdleFor = 5 * time.Minute
@@ -42,17 +42,17 @@ const (
 
 // plain is a transport of HTTP/1.1 without TLS.
 type plain struct {
-	next http.RoundTripper // for what is not http
+	next http.RoundTripper // for URLs other than http
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu     sync.Mutex
-	idle   map[string][]*conn // by address, the last used one last
+	idle   map[string][]*conn // by address, most recently used last
 	swept  time.Time
 	closed bool // by CloseIdleConnections, since the last request began
 }
 
-// RoundTrip makes a request. The answer's body must be closed, and holds on to
-// the request's context until then or until it is read to its end.
+// RoundTrip sends a request. The response's body must be closed. It refers to
+// the request's context until it is closed or read to its end.
 func (p *plain) RoundTrip(req *http.Request) (*http.Response, error) {
 	beyondASCII := strings.ContainsFunc(req.URL.Host, func(r rune) bool { return r >= utf8.RuneSelf })
 	if req.URL.Scheme != "http" || req.URL.Host == "" || beyondASCII || req.Header.Get("Upgrade") != "" || req.Header.Get("Expect") != "" {
@@ -68,8 +68,8 @@ func (p *plain) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		// The server may have closed the connection while nobody used it. Then
-		// it has not said a word to this request.
+		// The server may have closed the connection while it was idle. In that case,
+		// it has sent nothing in response to this request.
 		if !c.used || !silent || req.Context().Err() != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func (p *plain) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// rewound returns the request to be made once more, if it can be.
+// rewound returns the request for a retry, if it can be repeated.
 func rewound(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
@@ -130,8 +130,8 @@ func (p *plain) get(req *http.Request) (*conn, error) {
 	return newConn(nc, address), nil
 }
 
-// pop takes out the connection to address that was used last, nil when there is
-// none.
+// pop removes and returns the most recently used connection to address, or nil
+// if there is none.
 func (p *plain) pop(address string) (c *conn) {
 	now := time.Now()
 	p.mu.Lock()
@@ -149,7 +149,7 @@ func (p *plain) pop(address string) (c *conn) {
 	return c
 }
 
-// removeIdle takes out what was idle for too long. mu is held.
+// removeIdle removes connections that were idle for too long. mu is held.
 func (p *plain) removeIdle(now time.Time) (old []*conn) {
 	if now.Sub(p.swept) < maxIdleFor/5 {
 		return nil
@@ -170,7 +170,7 @@ func (p *plain) removeIdle(now time.Time) (old []*conn) {
 	return old
 }
 
-// put makes a connection idle.
+// put stores an idle connection.
 func (p *plain) put(c *conn) {
 	c.used, c.since = true, time.Now()
 	p.mu.Lock()
@@ -184,8 +184,8 @@ func (p *plain) put(c *conn) {
 	}
 }
 
-// CloseIdleConnections closes the connections that no request uses, and those in
-// use when they are not any more, unless another request comes.
+// CloseIdleConnections closes idle connections. Connections in use are closed
+// when they become idle, unless another request begins.
 func (p *plain) CloseIdleConnections() {
 	p.mu.Lock()
 	idle := p.idle
@@ -201,8 +201,8 @@ func (p *plain) CloseIdleConnections() {
 	}
 }
 
-// try makes a request on c. With an error c is closed; silent says that no
-// answer began.
+// try sends a request on c. On error, c is closed. silent means that no
+// response began.
 func (p *plain) try(c *conn, req *http.Request) (_ *http.Response, silent bool, err error) {
 	ctx := req.Context()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
@@ -211,17 +211,18 @@ func (p *plain) try(c *conn, req *http.Request) (_ *http.Response, silent bool, 
 		c.Close()
 		c.free()
 		if ctx.Err() != nil {
-			err = context.Cause(ctx) // it is why reading failed
+			err = context.Cause(ctx) // the reason why reading failed
 		}
 		return nil, silent, err
 	}
 	writeErr := c.write(req)
 	if writeErr != nil && !c.broken {
-		return fail(writeErr) // the body's fault: to half a request there is no answer
+		return fail(writeErr) // caused by the body: there is no response to an incomplete request
 	}
 	c.in, c.room = readers.Get().(*bufio.Reader), maxHead
 	c.in.Reset(c)
-	// Who answers before it has read everything may have closed its side.
+	// A server that responds before it has read everything may have closed its
+	// side.
 	if _, err := c.in.Peek(1); err != nil {
 		silent = true
 		if writeErr != nil {
@@ -246,10 +247,11 @@ func (p *plain) try(c *conn, req *http.Request) (_ *http.Response, silent bool, 
 	return resp, false, nil
 }
 
-// maxInterim bounds the informational answers before the one that counts.
+// maxInterim is the maximum number of informational responses before the final
+// one.
 const maxInterim = 5
 
-// answer reads the head of the answer.
+// answer reads the header of the response.
 func (p *plain) answer(c *conn, req *http.Request) (*http.Response, error) {
 	for range maxInterim {
 		resp, err := http.ReadResponse(c.in, req)
@@ -260,7 +262,7 @@ func (p *plain) answer(c *conn, req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			resp.Close = true // nobody asked for that
+			resp.Close = true // it was not requested
 			return resp, nil
 		}
 		if resp.StatusCode >= 200 {
@@ -270,22 +272,24 @@ func (p *plain) answer(c *conn, req *http.Request) (*http.Response, error) {
 	return nil, errors.New("server sent too many informational answers")
 }
 
-// answerBody gives the connection back when it was read to its end.
+// answerBody returns the connection to the pool when it was read to its end.
 type answerBody struct {
 	p    *plain
 	c    *conn
 	stop func() bool
-	// ctx is the request's. It is stored because Read gets none and returns its cause.
+	// ctx belongs to the request. It is stored because Read has no context
+	// argument and returns its cause.
 	ctx  context.Context
 	in   io.ReadCloser
 	keep bool
 
-	mu   sync.Mutex // Close may come while Read waits
+	mu   sync.Mutex // Close may be called while Read waits
 	over bool
 	err  error
 }
 
-// Read reads. After its end the connection belongs to others.
+// Read implements io.Reader. After its end, other requests may use the
+// connection.
 func (b *answerBody) Read(buf []byte) (int, error) {
 	b.mu.Lock()
 	if b.over {
@@ -300,7 +304,7 @@ func (b *answerBody) Read(buf []byte) (int, error) {
 	return n, err
 }
 
-// end is called with what Read returned, nil where there was nothing to read.
+// end is called with the error of Read, or nil if the body is empty.
 func (b *answerBody) end(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -322,10 +326,10 @@ func (b *answerBody) end(err error) error {
 	return err
 }
 
-// errClosed is what reading gives after Close.
+// errClosed is the error of Read after Close.
 var errClosed = errors.New("http: read on closed response body")
 
-// Close gives up what was not read.
+// Close discards the unread rest.
 func (b *answerBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

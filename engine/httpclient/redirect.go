@@ -12,17 +12,18 @@ import (
 	"github.com/prometheus/common/config"
 )
 
-// maxRedirects is how many redirects are followed, as in net/http.
+// maxRedirects is the maximum number of redirects, as in net/http.
 const maxRedirects = 10
 
-// harmless are headers that follow a redirect to another host.
+// harmless are headers that are sent with a redirect to another host.
 var harmless = []string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent", "Content-Type",
 	"X-Prometheus-Scrape-Timeout-Seconds"}
 
-// CheckRedirect is the http.Client.CheckRedirect of all clients. Another host, port
-// or scheme, but for https in place of http, gets neither credentials nor headers
-// of the config, and no body: the redirect of a request with one is an error. So is
-// one from https to http, and one with a user name.
+// CheckRedirect is the http.Client.CheckRedirect of all clients. A redirect to
+// another host, port or scheme, except from http to https, gets neither
+// credentials nor headers of the config, and no body: for a request with a
+// body, it is an error. So are a redirect from https to http, and one with a
+// user name.
 func CheckRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("server redirects more than %d times", maxRedirects)
@@ -40,14 +41,14 @@ func CheckRedirect(req *http.Request, via []*http.Request) error {
 	}
 	for name := range req.Header {
 		if !slices.Contains(harmless, name) {
-			delete(req.Header, name) // Referer is the URL before, with its query
+			delete(req.Header, name) // Referer is the previous URL, with its query
 		}
 	}
 	return nil
 }
 
-// hasLeft reports whether a request is one of a chain of redirects that left the
-// origin of the first, if only on the way.
+// hasLeft reports whether a chain of redirects has left the origin of the first
+// request, even if it returned to it.
 func hasLeft(req *http.Request) bool {
 	first := req
 	for first.Response != nil && first.Response.Request != nil {
@@ -61,8 +62,8 @@ func hasLeft(req *http.Request) bool {
 	return false
 }
 
-// sameOrigin reports whether b is of the host and port of a. The step from http to
-// https, of the default ports, leads to the same one.
+// sameOrigin reports whether b has the host and port of a. A change from http
+// to https with default ports counts as the same origin.
 func sameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -81,9 +82,9 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// guard makes requests that left the origin by a transport of their own. That of
-// Prometheus's client adds headers to all requests, and credentials to those for
-// another port.
+// guard sends requests that have left the origin through a separate transport.
+// The transport of Prometheus's client adds headers to all requests, and
+// credentials to those for another port.
 type guard struct {
 	http.RoundTripper
 	bare func() (*http.Client, error)
@@ -100,7 +101,7 @@ func newGuard(next http.RoundTripper, cfg config.HTTPClientConfig, opts []config
 	return &guard{RoundTripper: next, bare: func() (*http.Client, error) { return config.NewClientFromConfig(cfg, tracked, opts...) }}
 }
 
-// RoundTrip makes a request.
+// RoundTrip sends a request.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !hasLeft(req) {
 		return g.RoundTripper.RoundTrip(req)
@@ -115,7 +116,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return rt.RoundTrip(req)
 }
 
-// other returns the transport for other origins, which few servers redirect to.
+// other returns the transport for other origins, which is rarely needed.
 func (g *guard) other() (http.RoundTripper, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -129,7 +130,7 @@ func (g *guard) other() (http.RoundTripper, error) {
 	return g.made.Transport, nil
 }
 
-// CloseIdleConnections closes the connections that no request uses.
+// CloseIdleConnections closes idle connections.
 func (g *guard) CloseIdleConnections() {
 	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

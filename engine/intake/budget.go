@@ -2,20 +2,20 @@ package intake
 
 import "sync/atomic"
 
-// Budget is memory that requests share. The zero value has none. It is safe for
-// concurrent use.
+// Budget is a memory limit that requests share. The zero value allows no
+// memory. It is safe for concurrent use.
 type Budget struct {
 	limit atomic.Int64
 	used  atomic.Int64
 }
 
-// SetLimit sets how many bytes there are.
+// SetLimit sets the limit in bytes.
 func (b *Budget) SetLimit(n int64) { b.limit.Store(n) }
 
-// Used returns how many bytes are taken.
+// Used returns the number of reserved bytes.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// reserve takes n bytes if they are there.
+// reserve reserves n bytes if they are available.
 func (b *Budget) reserve(n int64) bool {
 	if b.used.Add(n) > b.limit.Load() {
 		b.used.Add(-n)
@@ -24,20 +24,20 @@ func (b *Budget) reserve(n int64) bool {
 	return true
 }
 
-// Give gives n bytes back.
+// Give releases n bytes.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// Reservation is what one request has reserved.
+// Reservation is the memory that one request has reserved.
 type Reservation struct {
 	b     *Budget
 	held  int64
-	needs int64 // held, and what could not be had
+	needs int64 // held, plus the amount that was refused
 }
 
-// Reservation returns one that holds nothing.
+// Reservation returns an empty reservation.
 func (b *Budget) Reservation() *Reservation { return &Reservation{b: b} }
 
-// Reserve takes n bytes more if they are there.
+// Reserve reserves n more bytes if they are available.
 func (r *Reservation) Reserve(n int64) bool {
 	if !r.b.reserve(n) {
 		r.needs = r.held + n
@@ -47,17 +47,17 @@ func (r *Reservation) Reserve(n int64) bool {
 	return true
 }
 
-// Needs returns how many bytes the request needs at least, when Reserve has
-// refused.
+// Needs returns the minimum number of bytes that the request needs, after
+// Reserve has refused.
 func (r *Reservation) Needs() int64 { return r.needs }
 
-// Held returns how many bytes it has.
+// Held returns the number of reserved bytes.
 func (r *Reservation) Held() int64 { return r.held }
 
-// Keep lets n bytes outlive Release: whoever has them then gives them back.
+// Keep excludes n bytes from Release. The caller must release them with Give.
 func (r *Reservation) Keep(n int64) { r.held -= n }
 
-// Release gives all back.
+// Release releases the reserved bytes.
 func (r *Reservation) Release() {
 	r.b.Give(r.held)
 	r.held = 0

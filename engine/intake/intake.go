@@ -1,10 +1,11 @@
-// Package intake is what components have in common that are sent records by
-// HTTP and answer 2xx only when every receiver has accepted them: a Desk, at which
-// bodies are read within a budget of memory, those that were late are remembered
-// so that a retry is sent once, and shards send what several requests brought.
+// Package intake is the common part of components that receive records over
+// HTTP and respond with 2xx only after every receiver has accepted them. A Desk
+// reads bodies within a memory budget, remembers those that were late so that a
+// retry is sent only once, and has shards that join the records of several
+// requests.
 //
-// It is not a component, and the HTTP server is natives/server. The rule to know:
-// a Request outlives its client, which may come back for it.
+// It is not a component, and the HTTP server is engine/server. A Request
+// outlives its client, which may repeat the request.
 package intake
 
 import (
@@ -24,27 +25,27 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Desk is where the requests of a component come in and wait for their answers.
-// Each of its fields may be used by any number of requests at a time.
+// Desk contains the requests of a component that wait for their responses. Any
+// number of requests may use its fields concurrently.
 type Desk[A any, B comparable] struct {
 	Budget   Budget
 	Pending  Pending[A]
-	InFlight atomic.Int64 // requests that are being read or wait
+	InFlight atomic.Int64 // requests that are being read or waiting
 
 	Answers  *prometheus.CounterVec // by outcome
-	Received prometheus.Counter     // bytes of bodies, as they came
+	Received prometheus.Counter     // bytes of bodies, as received
 	Bodies   prometheus.Counter     // bytes of bodies, decompressed
-	Joined   prometheus.Counter     // requests that Pending knew
+	Joined   prometheus.Counter     // requests that were already pending
 
 	name     string
 	clock    clock.Clock
 	signal   Signal[B]
 	shards   [Shards]*shard[A, B]
-	stopping chan struct{} // closed when requests are to be answered soon
+	stopping chan struct{} // closed when requests must be answered soon
 }
 
-// NewDesk returns a Desk whose shards send to what output returns. The names of
-// its metrics begin with name, such as weir_source_api.
+// NewDesk returns a Desk whose shards send to the result of output. The names
+// of its metrics begin with name, such as weir_source_api.
 func NewDesk[A any, B comparable](name string, signal Signal[B], c clock.Clock, output func() *flow.Output) *Desk[A, B] {
 	counter := func(what, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name + what, Help: help})
@@ -68,7 +69,7 @@ func NewDesk[A any, B comparable](name string, signal Signal[B], c clock.Clock, 
 	return d
 }
 
-// Metrics returns what is counted, with what connections returns as a gauge.
+// Metrics returns the metrics, including the result of connections as a gauge.
 func (d *Desk[A, B]) Metrics(connections, limitReached func() int) []prometheus.Collector {
 	return []prometheus.Collector{
 		d.Answers, d.Received, d.Bodies, d.Joined,
@@ -81,16 +82,16 @@ func (d *Desk[A, B]) Metrics(connections, limitReached func() int) []prometheus.
 	}
 }
 
-// Gauge returns one more metric.
+// Gauge returns an additional metric.
 func (d *Desk[A, B]) Gauge(what, help string, value func() int) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: d.name + what, Help: help}, func() float64 { return float64(value()) })
 }
 
-// Handler serves requests by serve, which answers those that it accepts and
-// returns the answer to the others.
+// Handler handles requests with serve, which responds to accepted requests and
+// returns the response for the remaining ones.
 func (d *Desk[A, B]) Handler(log *slog.Logger, serve func(http.ResponseWriter, *http.Request) *Refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { // net/http would cut the connection and tell nobody
+		defer func() { // net/http would close the connection without a response
 			if v := recover(); v != nil {
 				log.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
 				d.Answers.WithLabelValues(Panic).Inc()
@@ -104,9 +105,9 @@ func (d *Desk[A, B]) Handler(log *slog.Logger, serve func(http.ResponseWriter, *
 	})
 }
 
-// Take hands the parts of a body to the shards, and makes the request known.
-// byShard has a part for each shard; one that is nil or empty is none. free is
-// called when all parts have settled.
+// Take passes the parts of a body to the shards, and makes the request pending.
+// byShard contains a part for each shard; nil and empty parts are ignored. free
+// is called when all parts are done.
 func (d *Desk[A, B]) Take(key Key, a A, byShard []B, free func()) *Request[A] {
 	var none B
 	empty := func(b B) bool { return b == none || d.signal.Len(b) == 0 }
@@ -126,19 +127,20 @@ func (d *Desk[A, B]) Take(key Key, a A, byShard []B, free func()) *Request[A] {
 	return req
 }
 
-// Waiting is how long a client waits for its answer.
+// Waiting contains the time limits for a client that waits for its response.
 type Waiting struct {
-	What         string // was sent, in the plural: samples
+	What         string // the records in the plural: samples
 	Since        time.Time
 	Most         time.Duration
-	WriteTimeout time.Duration // the server's; 0 for none
+	WriteTimeout time.Duration // the server's; 0 if there is none
 }
 
-// Await returns nil when all of req was accepted, and else what to answer.
+// Await returns nil when the whole request was accepted, and otherwise the
+// response.
 func (d *Desk[A, B]) Await(w Waiting, r *http.Request, req *Request[A]) *Refusal {
 	wait := w.Most
 	if t := w.WriteTimeout; t > 0 {
-		// An answer that comes after the timeout does not leave any more.
+		// A response after the timeout would not be sent.
 		wait = min(wait, t*3/4-d.clock.Now().Sub(w.Since))
 	}
 	timer := d.clock.NewTimer(wait)
@@ -165,9 +167,10 @@ func (d *Desk[A, B]) Await(w Waiting, r *http.Request, req *Request[A]) *Refusal
 	return e
 }
 
-// Ended returns the answer to a request for which there is no use in going on: its
-// client has gone, or weir stops. It is nil while there is. Who decodes a body asks
-// again and again, since that may take longer than either can wait.
+// Ended returns the response to a request that need not be continued, because
+// its client is gone or weir stops. Otherwise, it returns nil. Call it
+// repeatedly while decoding a body, because decoding may take longer than
+// either can wait.
 func (d *Desk[A, B]) Ended(r *http.Request) *Refusal {
 	select {
 	case <-d.stopping:
@@ -187,7 +190,8 @@ var errStopsSend = errors.New("weir is stopping; send them again")
 const stopGrace = 3 * time.Second
 
 // Run calls serve, which serves until ctx ends and the requests in flight are
-// answered, and sends what is taken meanwhile. look is called every second.
+// answered, and sends the records that are taken meanwhile. look is called
+// every second.
 func (d *Desk[A, B]) Run(ctx context.Context, serve func(context.Context) error, look func(now time.Time)) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup

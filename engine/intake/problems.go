@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// maxProblems bounds what a client is told.
+// maxProblems is the maximum number of errors in a response.
 const maxProblems = 10
 
-// Problems are what is wrong with parts of a body. The zero value has none.
+// Problems are errors in parts of a body. The zero value is empty.
 type Problems struct {
 	told []error
 	more int
 }
 
-// Add adds one, a format as of fmt.Errorf, which is told if it is among the first:
-// others are not formatted, since there may be millions.
+// Add adds an error, with a format as in fmt.Errorf. Only the first errors are
+// formatted, because there may be millions.
 func (p *Problems) Add(format string, args ...any) {
 	if len(p.told) == maxProblems {
 		p.more++
@@ -24,7 +24,7 @@ func (p *Problems) Add(format string, args ...any) {
 	p.told = append(p.told, fmt.Errorf(format, args...))
 }
 
-// Err joins them; it is nil when there are none.
+// Err joins the errors. It returns nil if there are none.
 func (p *Problems) Err() error {
 	told := p.told
 	if p.more > 0 {

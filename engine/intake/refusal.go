@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Outcomes of a request, the values of a label outcome.
+// Outcomes of a request, which are the values of a label outcome.
 const (
 	Accepted    = "accepted"
 	Partial     = "partly_accepted" // 400
@@ -27,29 +27,29 @@ const (
 	Gone        = "client_gone"
 )
 
-// Outcomes are all of them.
+// Outcomes contains all outcomes.
 var Outcomes = []string{Accepted, Partial, Invalid, TooLarge, Unsupported, RateLimited, Busy, Refused, Panic, Gone}
 
-// Refusal is an answer other than 2xx.
+// Refusal is a response other than 2xx.
 type Refusal struct {
-	Status  int // 0 when there is nobody to answer
+	Status  int // 0 if the client is gone
 	Outcome string
 	Err     error
-	Retry   time.Duration // Retry-After; 0 for none
+	Retry   time.Duration // Retry-After; 0 if there is none
 }
 
-// Refuse returns a Refusal whose message is a format as of fmt.Errorf.
+// Refuse returns a Refusal with a message in the format of fmt.Errorf.
 func Refuse(status int, outcome, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Outcome: outcome, Err: fmt.Errorf(format, args...)}
 }
 
-// Later lets a Refusal ask the client to come again after a while.
+// Later sets the time after which the client should retry.
 func (e *Refusal) Later(wait time.Duration) *Refusal {
 	e.Retry = wait
 	return e
 }
 
-// Write answers the client.
+// Write writes the response.
 func (e *Refusal) Write(w http.ResponseWriter) {
 	if e.Status == 0 {
 		return
@@ -60,22 +60,23 @@ func (e *Refusal) Write(w http.ResponseWriter) {
 	http.Error(w, e.Err.Error(), e.Status)
 }
 
-// How long clients are asked to wait: those that come too many at a time, and
-// those whose samples or lines are under way but were not accepted in time. The
-// latter were held for long already, and wait again when they come back.
+// Retry times: for clients with too many concurrent requests, and for clients
+// whose samples or lines are being sent but were not accepted in time. The
+// latter have already waited long, and wait again when they retry.
 const (
 	RetryBusy    = 5 * time.Second
 	RetryRefused = time.Second
 )
 
 // ReadBody appends a body of at most limit bytes to dst; limitName is the
-// argument that says so. busy is the answer when there is no memory for it.
+// argument that sets the limit. busy is the response if there is no memory for
+// it.
 func ReadBody(r *http.Request, dst []byte, limit int64, limitName string, reserve func(int64) bool, busy func() *Refusal) ([]byte, *Refusal) {
 	tooLarge := Refuse(http.StatusRequestEntityTooLarge, TooLarge, "the body has more bytes than %s, which is %d", limitName, limit)
 	if r.ContentLength > limit {
 		return dst, tooLarge
 	}
-	// Memory is reserved for what the client says it sends, or bit by bit.
+	// Memory is reserved for the announced length, or in steps.
 	reserved := max(r.ContentLength, 64<<10)
 	if !reserve(reserved) {
 		return dst, busy()
@@ -107,7 +108,7 @@ func ReadBody(r *http.Request, dst []byte, limit int64, limitName string, reserv
 	}
 }
 
-// readRefusal is the answer to a body that did not come whole.
+// readRefusal returns the response to an incomplete body.
 func readRefusal(ctx context.Context, err error) *Refusal {
 	if errors.Is(err, flow.ErrStopped) {
 		return Refuse(http.StatusServiceUnavailable, Refused, "cannot read the body: %w", err).Later(RetryRefused)

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Request is a body on its way to the receivers. It lives longer than the HTTP
-// request that brought it: a client that gives up, or is answered 503, comes
-// again with the same body, and then waits for what is under way instead of
-// sending it twice. A is what the client is told in the end.
+// Request is a body that is being sent to the receivers. It outlives the HTTP
+// request: a client that gives up, or gets a 503, repeats the same body, and
+// then waits for the pending request instead of sending it twice. A is the type
+// of the final response.
 type Request[A any] struct {
-	Answer A // of what was accepted, once all is
+	Answer A // the response after everything was accepted
 
 	key  Key
-	done chan struct{} // closed when every shard has settled
-	free func()        // gives the memory of what is on its way back
+	done chan struct{} // closed when every shard is done
+	free func()        // releases the memory of the records
 
 	mu      sync.Mutex
 	parts   int
-	err     error // why not all was accepted
+	err     error // why not everything was accepted
 	waiters int
-	left    time.Time // when the last one did
+	left    time.Time // when the last waiter left
 }
 
-// newRequest returns a Request of so many parts, with one waiter. free is called
-// when all parts have settled; at once when there are none.
+// newRequest returns a Request with the given number of parts and one waiter.
+// free is called when all parts are done, or immediately if there are none.
 func newRequest[A any](key Key, answer A, parts int, free func()) *Request[A] {
 	r := &Request[A]{key: key, Answer: answer, done: make(chan struct{}), free: free, parts: parts, waiters: 1}
 	if parts == 0 {
@@ -35,7 +35,7 @@ func newRequest[A any](key Key, answer A, parts int, free func()) *Request[A] {
 	return r
 }
 
-// Key tells bodies apart: a hash of 128 bits whose seeds nobody knows.
+// Key identifies a body: a hash of 128 bits with secret seeds.
 type Key struct {
 	a, b uint64
 	n    int
@@ -43,7 +43,7 @@ type Key struct {
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// KeyOf returns the Key of a body and of what else tells requests apart.
+// KeyOf returns the Key of a body and of other properties of the request.
 func KeyOf(body []byte, also ...string) Key {
 	k := Key{a: maphash.Bytes(seeds[0], body), b: maphash.Bytes(seeds[1], body), n: len(body)}
 	for _, s := range also {
@@ -53,7 +53,7 @@ func KeyOf(body []byte, also ...string) Key {
 	return k
 }
 
-// finishPart notes that one shard is done with its part.
+// finishPart records that one shard is done with its part.
 func (r *Request[A]) finishPart(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *Request[A]) finishPart(err error) {
 	}
 }
 
-// AbandonAfter is how long a body is tried on when no client waits for it.
+// AbandonAfter is how long a body without a waiting client is retried.
 const AbandonAfter = time.Minute
 
 func (r *Request[A]) abandoned(now time.Time) bool {
@@ -75,16 +75,17 @@ func (r *Request[A]) abandoned(now time.Time) bool {
 	return r.waiters == 0 && now.Sub(r.left) > AbandonAfter
 }
 
-// Pending are the requests whose client does not have its answer. The zero value
-// has none. It is safe for concurrent use.
+// Pending contains the requests whose clients have not got their responses. The
+// zero value is empty. It is safe for concurrent use.
 type Pending[A any] struct {
 	mu    sync.Mutex
 	byKey map[Key]*Request[A]
 }
 
-// Join returns the request of the same body with one more waiter, nil when there
-// is none. With alone it must be one that nobody waits for: the same body that
-// comes beside it is then another one that happens to be equal.
+// Join adds a waiter to the pending request with the same body and returns the
+// request, or nil if there is none. With alone, only a request without waiters
+// is used: the same body in a concurrent request is a different request that
+// happens to be equal.
 func (p *Pending[A]) Join(key Key, alone bool) *Request[A] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +100,7 @@ func (p *Pending[A]) Join(key Key, alone bool) *Request[A] {
 	}
 	select {
 	case <-r.done:
-		if r.err != nil { // it is to be sent anew
+		if r.err != nil { // it must be sent again
 			delete(p.byKey, key)
 			return nil
 		}
@@ -109,7 +110,7 @@ func (p *Pending[A]) Join(key Key, alone bool) *Request[A] {
 	return r
 }
 
-// add makes r, which has one waiter, known.
+// add adds r, which has one waiter.
 func (p *Pending[A]) add(r *Request[A]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +120,8 @@ func (p *Pending[A]) add(r *Request[A]) {
 	p.byKey[r.key] = r
 }
 
-// removeWaiter is called by each waiter. answered says that the client was told how
-// the request ended.
+// removeWaiter is called by each waiter. answered reports whether the client
+// was told the result of the request.
 func (p *Pending[A]) removeWaiter(r *Request[A], answered bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,11 +134,11 @@ func (p *Pending[A]) removeWaiter(r *Request[A], answered bool, now time.Time) {
 	}
 }
 
-// rememberFor is how long an accepted body is known whose client did not hear
-// of it.
+// rememberFor is how long an accepted body is remembered if its client was not
+// told.
 const rememberFor = 5 * time.Minute
 
-// expire forgets requests that nobody came back for.
+// expire removes requests that were not repeated.
 func (p *Pending[A]) expire(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

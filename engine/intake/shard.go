@@ -10,30 +10,31 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Shards is over how many Sources what comes in is spread. It is the number that
-// sinks have.
+// Shards is the number of Sources over which the records are spread. It equals
+// the number of shards in sinks.
 const Shards = 8
 
-// maxJoined is how many records of several requests go into one batch.
+// maxJoined is the maximum number of records of several requests in one batch.
 const maxJoined = 10_000
 
-// Signal is what a Desk knows of the batches that it sends.
+// Signal contains the operations on batches of one signal that a Desk needs.
 type Signal[B any] struct {
 	// Len returns the number of records.
 	Len func(B) int
-	// Join makes one batch of a Source of several, at least one.
+	// Join joins one or more batches into one batch of a Source.
 	Join func(source uint64, bs []B) B
-	// Send hands a batch to the receivers, like Output.SendMetrics.
+	// Send sends a batch to the receivers, like Output.SendMetrics.
 	Send func(*flow.Output, context.Context, B) error
-	// Track returns what is to be called when a batch was accepted: done, or what
-	// calls done once nobody keeps records of the batch in memory. nil is done.
+	// Track returns the function to call after a batch was accepted: done itself,
+	// or a function that calls done once no component keeps records of the batch
+	// in memory. If Track is nil, done is used.
 	Track func(b B, done func()) (accepted func())
 }
 
-// shard sends the records of its series or streams, one batch after the other:
-// what comes in while one is on its way is joined into the next. So requests do
-// not wait for each other's journal write one by one, and the order of a series
-// is that of its records' arrival.
+// shard sends the records of its series or streams, one batch after another.
+// Records that arrive while a batch is being sent are joined into the next
+// batch. Therefore, requests do not wait for each other's journal writes, and
+// the order of a series is the order of arrival.
 type shard[A, B any] struct {
 	signal Signal[B]
 	clock  clock.Clock
@@ -44,23 +45,23 @@ type shard[A, B any] struct {
 	mu      sync.Mutex
 	waiting []part[A, B]
 	flying  []part[A, B]
-	out     *flow.Output // of the batch that is on its way
-	since   time.Time    // when that was sent
+	out     *flow.Output // of the batch that is being sent
+	since   time.Time    // when it was sent
 	cancel  context.CancelCauseFunc
 }
 
-// part is the records of one request for one shard.
+// part contains the records of one request for one shard.
 type part[A, B any] struct {
 	r *Request[A]
 	b B
 }
 
-// newShard returns a shard that sends from a Source to what output returns.
+// newShard returns a shard that sends from a Source to the result of output.
 func newShard[A, B any](signal Signal[B], c clock.Clock, output func() *flow.Output, source uint64) *shard[A, B] {
 	return &shard[A, B]{signal: signal, clock: c, output: output, source: source, kick: make(chan struct{}, 1)}
 }
 
-// add sends b, which is a part of r, when its turn comes.
+// add sends b, a part of r, when its turn comes.
 func (l *shard[A, B]) add(r *Request[A], b B) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, part[A, B]{r, b})
@@ -71,7 +72,8 @@ func (l *shard[A, B]) add(r *Request[A], b B) {
 	}
 }
 
-// run sends until ctx ends. What has not been accepted by then is refused.
+// run sends until ctx ends. Records that have not been accepted by then are
+// refused.
 func (l *shard[A, B]) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		fctx, b, ok := l.nextBatch(ctx)
@@ -108,7 +110,8 @@ func finishParts[A, B any](parts []part[A, B], err error) {
 	}
 }
 
-// nextBatch makes the next batch of what is waiting; ok is false when nothing is.
+// nextBatch returns the next batch of the waiting records; ok is false if there
+// are none.
 func (l *shard[A, B]) nextBatch(ctx context.Context) (_ context.Context, b B, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +140,15 @@ func (l *shard[A, B]) landed() {
 	l.cancel(nil)
 }
 
-// The pauses between attempts to send what was refused double from minPause to maxPause.
+// The pauses between retries double from minPause to maxPause.
 const (
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 )
 
-// send sends b until every receiver has accepted it. Only those that refused
-// get it again. It gives up when ctx ends, and when a receiver is gone.
+// send sends b until every receiver has accepted it. A retry goes only to the
+// receivers that refused it. It gives up when ctx ends, and when a receiver has
+// left the graph.
 func (l *shard[A, B]) send(ctx context.Context, b B) error {
 	err := l.signal.Send(l.out, ctx, b)
 	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {
@@ -166,8 +170,8 @@ var (
 	errRedirected = errors.New("forward_to has changed")
 )
 
-// giveUpStale gives up what nobody waits for and what is on its way to receivers that
-// are not sent to any more. Call it every second.
+// giveUpStale gives up records that no client waits for and records that are
+// being sent to receivers that are no longer used. Call it every second.
 func (l *shard[A, B]) giveUpStale(now time.Time) {
 	l.mu.Lock()
 	kept := l.waiting[:0]

@@ -1,8 +1,8 @@
-// Package inventory is targets that others take labels from: what matches one of
-// them, be it a series or a stream, gets some of its labels.
+// Package inventory copies labels from targets to series or streams that match
+// one of them.
 //
-// It is not a component. Matching is done once for each handle, and again
-// when the targets change: a series whose target stays keeps its handle.
+// It is not a component. Matching is done once per handle, and again when the
+// targets change: a series whose target does not change keeps its handle.
 package inventory
 
 import (
@@ -13,26 +13,26 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Spec says what is copied to what.
+// Spec specifies which labels are copied to which series.
 type Spec struct {
-	// Targets are label sets; of several that match, the last counts.
+	// Targets are label sets. If several match, the last one counts.
 	Targets []map[string]string
-	// Match has the labels that must be equal and not empty: those of the target
-	// as keys, those of the series as values.
+	// Match contains the labels that must be equal and not empty: the target's as
+	// keys, the series' as values.
 	Match map[string]string
-	// Copy names the labels to copy; none means all.
+	// Copy contains the names of the labels to copy; empty means all.
 	Copy []string
-	// KeepForEmpty makes a label of Copy that is empty on the target stay as it
-	// is; else it is removed.
+	// KeepForEmpty keeps a label in Copy that is empty on the target; otherwise,
+	// it is removed.
 	KeepForEmpty bool
 }
 
-// labelsAre reports whether both look at the same labels, of whatever targets.
+// labelsAre reports whether both use the same labels, for any targets.
 func (s *Spec) labelsAre(o *Spec) bool {
 	return maps.Equal(s.Match, o.Match) && slices.Equal(s.Copy, o.Copy) && s.KeepForEmpty == o.KeepForEmpty
 }
 
-// copied returns those labels of a target that are copied.
+// copied returns the labels of a target that are copied.
 func (s *Spec) copied(target map[string]string) map[string]string {
 	if len(s.Copy) == 0 {
 		return target
@@ -46,17 +46,17 @@ func (s *Spec) copied(target map[string]string) map[string]string {
 	return some
 }
 
-// Rules are a Spec at work. All methods are safe for concurrent use.
+// Rules apply a Spec. All methods are safe for concurrent use.
 type Rules struct {
 	spec   Spec
 	table  *table
-	shared bool                         // the table is that of newer rules now
-	number uint64                       // among those with this table
+	shared bool                         // the table now belongs to newer rules
+	number uint64                       // among the rules with this table
 	from   []string                     // labels of a series, in the order of the key
 	copied map[string]map[string]string // labels to copy, by key
 }
 
-// New returns the rules of s, which must not be written to any more. They share
+// New returns the rules of s, which must not be modified any more. They share
 // the results of before, which may be nil, if only the targets differ.
 func New(s Spec, before *Rules) *Rules {
 	r := &Rules{spec: s, copied: make(map[string]map[string]string, len(s.Targets))}
@@ -78,12 +78,12 @@ func New(s Spec, before *Rules) *Rules {
 	return r
 }
 
-// Same reports whether New(s) would be no other rules.
+// Same reports whether New(s) would return equal rules.
 func (r *Rules) Same(s Spec) bool {
 	return r.spec.labelsAre(&s) && reflect.DeepEqual(r.spec.Targets, s.Targets)
 }
 
-// DebugInfo tells how many targets can be matched.
+// DebugInfo returns the number of targets that can match.
 func (r *Rules) DebugInfo() any {
 	return struct {
 		Targets int `json:"targets"`
@@ -93,28 +93,28 @@ func (r *Rules) DebugInfo() any {
 // Apply returns b with the labels of the targets that match.
 func (r *Rules) Apply(b *batch.Metrics) *batch.Metrics { return r.table.apply(b, r.number, r.labels) }
 
-// ApplyLogs is Apply for a batch of log lines.
+// ApplyLogs is like Apply, for a batch of log lines.
 func (r *Rules) ApplyLogs(b *batch.Logs) *batch.Logs {
 	return r.table.change(b.Stream, r.number, r.labels).ApplyLogs(b)
 }
 
-// Sweep forgets released series.
+// Sweep removes released series.
 func (r *Rules) Sweep() {
 	if !r.shared {
 		r.table.removeExpired()
 	}
 }
 
-// Close gives back all handles that were derived.
+// Close releases all derived handles.
 func (r *Rules) Close() {
 	if !r.shared {
 		r.table.close()
 	}
 }
 
-// labels returns what is copied to s.
+// labels returns the labels that are copied to s.
 func (r *Rules) labels(s *batch.Series) map[string]string {
-	var buf [128]byte // most keys fit, and a look-up allocates nothing
+	var buf [128]byte // most keys fit, so a look-up allocates nothing
 	k, ok := appendKey(buf[:0], r.from, s.Label)
 	if !ok {
 		return nil
@@ -122,7 +122,7 @@ func (r *Rules) labels(s *batch.Series) map[string]string {
 	return r.copied[string(k)]
 }
 
-// appendKey joins the values of labels; ok is false when one is empty.
+// appendKey joins the values of labels; ok is false if one of them is empty.
 func appendKey(dst []byte, labels []string, value func(string) string) (k []byte, ok bool) {
 	for _, l := range labels {
 		v := value(l)

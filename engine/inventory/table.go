@@ -9,36 +9,37 @@ import (
 	"github.com/weir-run/weir/engine/ruleset"
 )
 
-// table is what became of series, under all rules that follow each other with
-// other targets only: a series whose own target stays keeps its handle.
+// table contains the results for series, under consecutive rules that differ
+// only in their targets: a series whose target does not change keeps its
+// handle.
 type table struct {
 	memo    batch.Memo[*atomic.Pointer[made]]
 	columns batch.ColumnMemo[change]
 
 	mu sync.Mutex
-	// Handles that were replaced by another one. Components downstream should
-	// still know them when the pending staleness markers arrive.
+	// Replaced handles. Components downstream should still know them when the
+	// pending staleness markers arrive.
 	replaced []*batch.Series // since the last sweep
 	dying    []*batch.Series // before that
 }
 
-// change is what became of a column under the rules of a number.
+// change is the result for a column under the rules with a number.
 type change struct {
 	by uint64
 	*batch.Change
 }
 
-// made is what became of a series.
+// made is the result for a series.
 type made struct {
-	by     uint64            // the rules that looked last
-	labels map[string]string // nil: it matches no target
+	by     uint64            // number of the last rules that matched it
+	labels map[string]string // nil if it matches no target
 	series *batch.Series
 }
 
 func newTable() *table {
 	t := new(table)
 	t.memo.Evicted = func(s *batch.Series, p *atomic.Pointer[made]) {
-		if !s.Released() { // a batch came late, of a series that had its ID before
+		if !s.Released() { // a late batch contains a series that previously had this ID
 			t.columns.Revoke()
 		}
 		release(s, p)
@@ -46,8 +47,8 @@ func newTable() *table {
 	return t
 }
 
-// apply returns what becomes of b under the rules of a number, which copy the
-// labels that copied returns for a series.
+// apply returns the result for b under the rules with the number by. copied
+// returns the labels to copy to a series.
 func (t *table) apply(b *batch.Metrics, by uint64, copied func(*batch.Series) map[string]string) *batch.Metrics {
 	c, at, ok := t.columns.Get(b.Origin(), b.Series)
 	if !ok || c.by != by {
@@ -57,13 +58,13 @@ func (t *table) apply(b *batch.Metrics, by uint64, copied func(*batch.Series) ma
 	return c.Apply(b)
 }
 
-// change is what becomes of a column.
+// change returns the result for a column.
 func (t *table) change(column []*batch.Series, by uint64, copied func(*batch.Series) map[string]string) *batch.Change {
 	return ruleset.NewChange(column, func(s *batch.Series) *batch.Series { return t.series(s, by, copied) })
 }
 
-// series returns what becomes of s under the rules of a number, which copy the
-// labels that copied returns for it.
+// series returns the result for s under the rules with the number by. copied
+// returns the labels to copy to it.
 func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) map[string]string) *batch.Series {
 	p, ok := t.memo.Get(s)
 	if !ok {
@@ -125,7 +126,7 @@ func giveBack(s, derived *batch.Series) {
 
 var builders = sync.Pool{New: func() any { return new(batch.Builder) }}
 
-// withLabels returns s with other labels, s itself when it has them.
+// withLabels returns s with other labels, or s itself if it has them.
 func withLabels(s *batch.Series, labels map[string]string) *batch.Series {
 	if len(labels) == 0 {
 		return s

@@ -2,8 +2,8 @@ package regex
 
 import "sync"
 
-// Cache remembers compiled expressions, up to a number of bytes. When it is full
-// it forgets all of them: what fits never notices. It is safe for concurrent use.
+// Cache caches compiled expressions, up to a number of bytes. When it is full,
+// it is cleared. It is safe for concurrent use.
 type Cache struct {
 	max int
 
@@ -12,11 +12,12 @@ type Cache struct {
 	used int
 }
 
-// NewCache returns a cache whose expressions take at most so many bytes.
+// NewCache returns a cache whose expressions take at most the given number of
+// bytes.
 func NewCache(bytes int) *Cache { return &Cache{max: bytes, by: map[string]*Regexp{}} }
 
-// Compile is the package's Compile with MaxBytes, or what it returned before.
-// Errors are not remembered.
+// Compile is like the package's Compile with MaxBytes, with a cache. Errors are
+// not cached.
 func (c *Cache) Compile(expr string) (*Regexp, error) {
 	c.mu.RLock()
 	r := c.by[expr]
@@ -43,7 +44,7 @@ func (c *Cache) Compile(expr string) (*Regexp, error) {
 	return r, nil
 }
 
-// Used returns about how many bytes the expressions take that are remembered.
+// Used returns the approximate size of the cached expressions in bytes.
 func (c *Cache) Used() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

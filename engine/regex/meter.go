@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// TextTime is what the matches of one text may take.
+	// TextTime is the time limit for the matches of one text.
 	TextTime = time.Second
-	// BatchTime is what all texts of a batch may take that are not short.
+	// BatchTime is the time limit for all texts of a batch that are not short.
 	BatchTime = 5 * time.Second
-	// maxGap is the most that counts between two checks: what is longer is time in
-	// which a busy machine did something else.
+	// maxGap is the maximum time that counts between two checks: in the rest of
+	// the time, a busy machine did something else.
 	maxGap = 100 * time.Millisecond
 )
 
-// Meter is the Guard of components that have no budget of their own: it bounds the
-// time that the texts of a batch take, and ends with the batch's context. Texts
-// that are matched at once take none of it. It is of one goroutine.
+// Meter provides the Guard for components without their own budget: it limits
+// the time for the texts of a batch, and ends with the batch's context. Texts
+// that are matched in one step do not count. It is for one goroutine.
 type Meter struct {
-	ended       func() error  // why the batch has to end; nil while it goes on
-	text, batch time.Duration // left
-	began       bool          // looked is when the text was last asked for
+	ended       func() error  // why the batch must end; nil while it continues
+	text, batch time.Duration // remaining time
+	began       bool          // looked is the time of the last check
 	looked      time.Time
 	failed      error
 }
@@ -38,7 +38,7 @@ func (m *Meter) Guard() Guard {
 	return Guard{Check: m.check}
 }
 
-// Err returns why the batch has to end: its context did.
+// Err returns why the batch must end: the error of its context.
 func (m *Meter) Err() error { return m.ended() }
 
 func (m *Meter) check() error {

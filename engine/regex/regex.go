@@ -1,11 +1,12 @@
 // Package regex matches regular expressions against texts when either may be
-// hostile. It is Go's regexp with bounds: the size of an expression is known
-// before it is compiled, and matching a long text stops when its Guard says so.
+// hostile. It is Go's regexp with limits: the size of an expression is known
+// before it is compiled, and matching a long text stops when its Guard returns
+// an error.
 //
 // Go's regexp takes time in proportion to expression × text for one match. All
-// matches of one text may take that for each match, and nothing can interrupt
-// it. Short texts are matched by regexp directly, at no extra cost; the rest is
-// done in pieces, between which the Guard is asked.
+// matches of one text may take that time for each match, and nothing can
+// interrupt it. Short texts are matched by regexp directly, at no extra cost;
+// longer texts are matched in pieces, and the Guard is called in between.
 package regex
 
 import (
@@ -18,36 +19,35 @@ import (
 	"unicode/utf8"
 )
 
-// What scripts, expressions in the config and templates may use: they make
-// expressions and texts as they run.
+// Limits for scripts, expressions in the config and templates, whose
+// expressions and texts are created at run time.
 const (
-	// MaxBytes is what an expression may take of memory.
+	// MaxBytes is the memory limit for an expression.
 	MaxBytes = 4 << 20
-	// MaxSteps is what one match may cost, which takes about 0.2 s on an idle
-	// machine.
+	// MaxSteps is the maximum cost of one match, which takes about 0.2 s on an
+	// idle machine.
 	MaxSteps = 1 << 24
 )
 
 const (
-	// easySteps is what a match may cost that is not interrupted: on an idle
-	// machine at most about a tenth of a second.
+	// easySteps is the maximum cost of a match that cannot be interrupted: on an
+	// idle machine, about a tenth of a second.
 	easySteps = 1 << 22
-	// easyAll is the same for all matches of a text, each of which may look at all
-	// that is left of it.
+	// easyAll is the equivalent for all matches of a text, each of which may scan
+	// the whole rest of it.
 	easyAll = 1 << 26
-	// checkSteps is how much work is done between two questions to a Guard.
+	// checkSteps is the amount of work between two calls of a Guard.
 	checkSteps = 1 << 20
 )
 
-// Guard bounds matching. Its zero value does not.
+// Guard limits matching. Its zero value has no limits.
 type Guard struct {
-	// Steps is what one match may cost at most, as Regexp.Steps counts it; 0 for no
-	// limit. A text that is longer is refused with a *LimitError before it is
-	// looked at.
+	// Steps is the maximum cost of one match, as counted by Regexp.Steps; 0 means
+	// no limit. A longer text is refused with a *LimitError before it is scanned.
 	Steps int
-	// Check is asked while matching takes long, by the calling goroutine, about
-	// every 10 ms. Its error ends the match and is returned as it is; nil: nobody
-	// is asked.
+	// Check is called while matching takes long, by the calling goroutine, about
+	// every 10 ms. Its error ends the match and is returned unchanged. It may be
+	// nil.
 	Check func() error
 }
 
@@ -58,18 +58,18 @@ func (g Guard) check() error {
 	return g.Check()
 }
 
-// LimitError is a text that would take, or took, too long.
+// LimitError means that a text would take, or took, too long.
 type LimitError struct {
 	Expr  string // the expression
 	Bytes int    // of the text
-	Limit string // what it exceeds
+	Limit string // the exceeded limit
 }
 
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("cannot match a text of %d bytes by the pattern %q: %s", e.Bytes, Shorten(e.Expr), e.Limit)
 }
 
-// Shorten returns an expression as messages show it: its first 100 bytes.
+// Shorten returns an expression for messages: its first 100 bytes.
 func Shorten(expr string) string {
 	if len(expr) <= 100 {
 		return expr
@@ -83,16 +83,16 @@ type Regexp struct {
 	size  Size
 	steps int
 
-	// behind: what it matches at a place depends on the character before it.
+	// behind means that a match depends on the character before it.
 	behind bool
-	// rest matches from the second character of a text on, as a group of its own.
+	// rest matches from the second character of a text on, in a group.
 	rest func() (*regexp.Regexp, error)
 
-	easySteps, easyAll int // the constants, unless a test wants to do all in pieces
+	easySteps, easyAll int // the constants, except in tests
 }
 
-// Compile compiles an expression in Go's syntax. One that would take more than
-// limit bytes is refused before it is compiled; 0 is no limit.
+// Compile compiles an expression in Go's syntax. An expression that would take
+// more than limit bytes is refused before it is compiled; 0 means no limit.
 func Compile(expr string, limit int) (*Regexp, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -109,8 +109,8 @@ func Compile(expr string, limit int) (*Regexp, error) {
 	return wrap(re, tree, size), nil
 }
 
-// Of returns what bounds the matches of an expression that is compiled. It must
-// be one of Go's default syntax.
+// Of returns a limited Regexp for a compiled expression, which must have Go's
+// default syntax.
 func Of(re *regexp.Regexp) (*Regexp, error) {
 	tree, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
@@ -124,26 +124,26 @@ func wrap(re *regexp.Regexp, tree *syntax.Regexp, size Size) *Regexp {
 	if r.behind {
 		r.size.Bytes = add(size.Bytes, size.Bytes) // of rest
 	}
-	whole := tree.String() // the expression may end in \Q, which would quote what comes after it
+	whole := tree.String() // the expression may end in \Q, which would quote the text after it
 	r.rest = sync.OnceValues(func() (*regexp.Regexp, error) {
 		return regexp.Compile(`\A(?s:.)(?s:.*?)(` + whole + `)`)
 	})
 	return r
 }
 
-// Easy reports whether all matches in a text of n bytes take no time to speak of,
+// Easy reports whether all matches in a text of n bytes take negligible time,
 // however they are found.
 func (r *Regexp) Easy(n int) bool { return product(r.Steps(n), n) <= r.easyAll }
 
 // String returns the expression.
 func (r *Regexp) String() string { return r.re.String() }
 
-// Bytes is about what the expression takes of memory, with what matching it needs
-// in one goroutine.
+// Bytes returns the approximate memory of the expression, including the memory
+// for matching in one goroutine.
 func (r *Regexp) Bytes() int { return r.size.Bytes }
 
-// Steps is what one match in a text of n bytes costs at most. A step takes
-// about 10 ns.
+// Steps returns the maximum cost of one match in a text of n bytes. A step
+// takes about 10 ns.
 func (r *Regexp) Steps(n int) int { return product(r.steps, n) }
 
 // NumSubexp returns the number of groups.
@@ -152,7 +152,7 @@ func (r *Regexp) NumSubexp() int { return r.re.NumSubexp() }
 // SubexpNames returns the names of the groups, as regexp.Regexp does.
 func (r *Regexp) SubexpNames() []string { return r.re.SubexpNames() }
 
-// Expand is ExpandString of regexp.Regexp.
+// Expand is like ExpandString of regexp.Regexp.
 func (r *Regexp) Expand(dst []byte, template, s string, match []int) []byte {
 	return r.re.ExpandString(dst, template, s, match)
 }
@@ -181,7 +181,8 @@ func (r *Regexp) FindSubmatchIndex(s string, g Guard) ([]int, error) {
 	return r.find(r.re, s, g)
 }
 
-// find is FindSubmatchIndex for a text that may be long, by r.re or r.rest.
+// find is like FindSubmatchIndex, for a text that may be long, with r.re or
+// r.rest.
 func (r *Regexp) find(re *regexp.Regexp, s string, g Guard) ([]int, error) {
 	in, err := r.pieces(s, g)
 	if err != nil {
@@ -209,8 +210,8 @@ func (r *Regexp) find(re *regexp.Regexp, s string, g Guard) ([]int, error) {
 	return m, nil
 }
 
-// pieces returns what to read s from so that the guard is asked now and then;
-// nil: s is short.
+// pieces returns a reader for s that regularly calls the guard, or nil if s is
+// short.
 func (r *Regexp) pieces(s string, g Guard) (*reader, error) {
 	n := r.Steps(len(s))
 	if g.Steps > 0 && n > g.Steps {
@@ -223,8 +224,8 @@ func (r *Regexp) pieces(s string, g Guard) (*reader, error) {
 		return nil, err
 	}
 	in := &reader{s: s, every: max(1, checkSteps/r.steps), check: g.Check}
-	// regexp looks for the constant start of an expression itself, but not when
-	// it reads.
+	// regexp searches for the constant prefix of an expression itself, but not
+	// when it uses a reader.
 	if prefix, _ := r.re.LiteralPrefix(); prefix != "" && !r.behind {
 		in.from = strings.Index(s, prefix)
 		in.at = in.from
@@ -232,7 +233,7 @@ func (r *Regexp) pieces(s string, g Guard) (*reader, error) {
 	return in, nil
 }
 
-// reader reads a text until its check says that it ends.
+// reader reads a text until its check returns an error.
 type reader struct {
 	s        string
 	from, at int
@@ -242,7 +243,7 @@ type reader struct {
 	err      error
 }
 
-// ReadRune returns the next character. It makes a reader an io.RuneReader.
+// ReadRune implements io.RuneReader.
 func (in *reader) ReadRune() (c rune, size int, err error) {
 	if in.read++; in.read >= in.every {
 		in.read = 0
@@ -262,9 +263,9 @@ func (in *reader) ReadRune() (c rune, size int, err error) {
 	return c, size, nil
 }
 
-// Each calls f with the matches that FindAllStringSubmatchIndex of regexp.Regexp
-// returns, n at most; any number if n is negative. It ends with the first error.
-// f may keep what it is given.
+// Each calls f with the matches that FindAllStringSubmatchIndex of
+// regexp.Regexp returns, at most n of them if n is not negative. It ends with
+// the first error. f may keep its argument.
 func (r *Regexp) Each(s string, n int, g Guard, f func(match []int) error) error {
 	if n == 0 {
 		return nil
@@ -312,8 +313,8 @@ func (r *Regexp) Each(s string, n int, g Guard, f func(match []int) error) error
 	return nil
 }
 
-// findFrom finds the first match in s from pos on. What is before pos counts only as
-// what is before the match.
+// findFrom finds the first match in s from pos on. The text before pos is used
+// only as the context of the match.
 func (r *Regexp) findFrom(s string, pos int, g Guard) ([]int, error) {
 	switch {
 	case pos == 0:
@@ -329,7 +330,7 @@ func (r *Regexp) findFrom(s string, pos int, g Guard) ([]int, error) {
 	_, size := utf8.DecodeLastRuneInString(s[:pos])
 	m, err := r.find(rest, s[pos-size:], g)
 	if m != nil {
-		m = m[2:] // what follows the groups of r.rest itself
+		m = m[2:] // without the groups of r.rest itself
 	}
 	return shift(m, pos-size), err
 }
@@ -343,8 +344,9 @@ func shift(m []int, by int) []int {
 	return m
 }
 
-// Replace replaces every match by what with appends for it. The result may have
-// most bytes, 0 for any number; more is a *LimitError.
+// Replace replaces every match by the text that with appends for it. The result
+// may have at most most bytes, or any number if most is 0. A longer result is a
+// *LimitError.
 func (r *Regexp) Replace(s string, most int, g Guard, with func(dst []byte, match []int) ([]byte, error)) (string, error) {
 	var out []byte
 	last, found := 0, false

@@ -6,16 +6,16 @@ import (
 	"regexp/syntax"
 )
 
-// Size is what an expression becomes when it is compiled, at most.
+// Size is the maximum size of a compiled expression.
 type Size struct {
 	Instructions int
 	Groups       int
-	// Bytes is what it takes of memory, with what matching needs in one goroutine.
+	// Bytes is its memory, including the memory for matching in one goroutine.
 	Bytes int
 }
 
-// Measure returns the size of an expression without compiling it. The work is
-// in proportion to its text.
+// Measure returns the size of an expression without compiling it. Its cost is
+// proportional to the text.
 func Measure(expr string) (Size, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -25,14 +25,14 @@ func Measure(expr string) (Size, error) {
 }
 
 const (
-	// What an instruction takes: itself, its places in the queues of a matcher,
-	// and a thread of it in each.
+	// The memory of an instruction: the instruction itself, its positions in the
+	// queues of a matcher, and a thread in each.
 	instructionBytes = 40 + 2*20 + 2*32
-	// onePass is how many instructions an expression has at most that regexp makes a
-	// table for, in which every instruction has its own characters: 1000, and those
-	// that Size counts too many.
+	// onePass is the maximum number of instructions of an expression for which
+	// regexp builds a table, in which every instruction has its own characters:
+	// 1000, plus those that Size counts too many.
 	onePass = 3000
-	// rangeBytes is what a bound of a range of characters takes in that table.
+	// rangeBytes is the size of a bound of a range of characters in that table.
 	rangeBytes = 8
 )
 
@@ -48,8 +48,8 @@ func sizeOf(tree *syntax.Regexp) Size {
 	return s
 }
 
-// Fits says what is wrong when an expression takes more than limit bytes; 0 is no
-// limit.
+// Fits returns an error if an expression takes more than limit bytes; 0 means
+// no limit.
 func (s Size) Fits(limit int) error {
 	if limit > 0 && s.Bytes > limit {
 		return fmt.Errorf("it would take %.1f MiB of memory, and the limit is %.1f MiB: repeat less, or match smaller parts", float64(s.Bytes)/(1<<20), float64(limit)/(1<<20))
@@ -57,17 +57,17 @@ func (s Size) Fits(limit int) error {
 	return nil
 }
 
-// steps is what a character of a text costs at most.
+// steps returns the maximum cost per character of a text.
 func (s Size) steps() int {
 	// A step copies the groups found so far.
 	return product(s.Instructions, 1+s.Groups/16)
 }
 
-// count is what a part of an expression takes.
+// count contains the counts for a part of an expression.
 type count struct {
 	insts int
-	runes int // of classes, which repetitions share
-	table int // of classes, where all have their own
+	runes int // of classes, shared by repetitions
+	table int // of classes, if each repetition has its own
 }
 
 func measure(re *syntax.Regexp) (c count) {
@@ -90,10 +90,11 @@ func measure(re *syntax.Regexp) (c count) {
 		c.insts = add(c.insts, 2)
 	case syntax.OpPlus, syntax.OpQuest:
 		c.insts, c.table = add(c.insts, 1), product(c.table, 2)
-	case syntax.OpStar: // of what may be empty it is (x+)?
+	case syntax.OpStar: // if x may be empty, it is (x+)?
 		c.insts, c.table = add(c.insts, 2), product(c.table, 2)
 	case syntax.OpAlternate:
-		// Each branch is an instruction that may have the characters of all after it.
+		// Each branch is an instruction that may have the characters of all
+		// instructions after it.
 		c.insts, c.table = add(c.insts, len(re.Sub)-1), product(c.table, len(re.Sub))
 	case syntax.OpRepeat:
 		times := max(re.Max, re.Min+1, 1) // x{2,} is xx+
@@ -103,14 +104,14 @@ func measure(re *syntax.Regexp) (c count) {
 		}
 		c.insts, c.table = add(product(add(c.insts, 1), times), 1), product(c.table, 2*times)
 	case syntax.OpConcat:
-	default: // what matches no character
+	default: // an expression that matches no character
 		c.insts = 1
 	}
 	return c
 }
 
-// beginsAnchored reports whether an expression matches at the start of a text
-// only, as what regexp makes a table for has to.
+// beginsAnchored reports whether an expression matches only at the start of a
+// text, which is a condition for regexp's table.
 func beginsAnchored(re *syntax.Regexp) bool {
 	for {
 		switch re.Op {
@@ -127,7 +128,8 @@ func beginsAnchored(re *syntax.Regexp) bool {
 	}
 }
 
-// looksBehind reports whether an expression asks what is before a place.
+// looksBehind reports whether an expression depends on the text before a
+// position.
 func looksBehind(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginLine, syntax.OpBeginText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
@@ -141,7 +143,7 @@ func looksBehind(re *syntax.Regexp) bool {
 	return false
 }
 
-// add and product stay at the largest int rather than overflow.
+// add and product saturate at the largest int.
 func add(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt

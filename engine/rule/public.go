@@ -6,18 +6,19 @@ import (
 	"github.com/weir-run/weir/engine/ruleset"
 )
 
-// NewPublicRelabeler returns a Relabeler for the labels of what a source takes
-// in: after the rules, labels whose names begin with "__" are dropped. They are
-// there for the rules only. What then has no labels is kept, with none.
+// NewPublicRelabeler returns a Relabeler for the labels of data that a source
+// receives: after the rules, labels whose names begin with "__" are removed,
+// because they are only input of the rules. A series that has no labels left is
+// kept.
 func NewPublicRelabeler(rules []*Rule) *Relabeler {
 	r := &Relabeler{rules: rules, cfgs: Configs(rules), public: true}
 	r.Mapper = ruleset.NewMapper(r.derive)
 	return r
 }
 
-// Reads reports whether what the rules make of labels may depend on the value of
-// one that begins with "__", which is dropped in the end: whoever has a value
-// that no rule reads need not make a label of it.
+// Reads reports whether the result of the rules may depend on a label that
+// begins with "__", which is removed in the end. If no rule reads it, the
+// caller need not create it.
 func Reads(rules []*Rule, name string) bool {
 	for _, r := range rules {
 		switch r.Action {

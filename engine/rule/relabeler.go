@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine/ruleset"
 )
 
-// Relabeler applies rules to batches. What the rules make of a series, or of a
-// stream, is decided once and remembered until the series is released: the same input
-// handle gives the same output handle in every batch.
+// Relabeler applies rules to batches. The result for a series, or a stream, is
+// computed once and cached until the series is released: the same input handle
+// gives the same output handle in every batch.
 //
 // All methods are safe for concurrent use.
 type Relabeler struct {
@@ -24,17 +24,17 @@ type Relabeler struct {
 	public bool
 }
 
-// NewRelabeler returns a Relabeler for rules in the order given, which must not
-// be written to any more.
+// NewRelabeler returns a Relabeler for rules in the given order. They must not
+// be modified any more.
 func NewRelabeler(rules []*Rule) *Relabeler {
 	r := &Relabeler{rules: rules, cfgs: Configs(rules)}
 	r.Mapper = ruleset.NewMapper(r.derive)
 	return r
 }
 
-// Apply returns what the rules leave of b, and how many rows they dropped. It
-// is b itself when they change nothing; else the columns that did not change
-// are shared. The result may be empty.
+// Apply returns b after the rules, and the number of dropped rows. It returns b
+// itself if nothing changes; otherwise, unchanged columns are shared. The
+// result may be empty.
 func (r *Relabeler) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	if len(r.cfgs) == 0 {
 		return b, 0
@@ -42,8 +42,8 @@ func (r *Relabeler) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	return r.Mapper.Apply(b)
 }
 
-// ApplyLogs is Apply for a batch of log lines, whose streams are relabelled as
-// series are.
+// ApplyLogs is like Apply, for a batch of log lines, whose streams are
+// relabelled like series.
 func (r *Relabeler) ApplyLogs(b *batch.Logs) (out *batch.Logs, dropped int) {
 	if len(r.cfgs) == 0 {
 		return b, 0
@@ -51,12 +51,12 @@ func (r *Relabeler) ApplyLogs(b *batch.Logs) (out *batch.Logs, dropped int) {
 	return r.Mapper.ApplyLogs(b)
 }
 
-// Is reports whether those are its rules.
+// Is reports whether its rules are the given ones.
 func (r *Relabeler) Is(rules []*Rule) bool {
 	return len(r.rules) == len(rules) && (len(rules) == 0 || reflect.DeepEqual(r.rules, rules))
 }
 
-// scratch is what deriving one series needs; it happens once a series.
+// scratch is the memory for deriving a series, which happens once per series.
 type scratch struct {
 	builder *labels.Builder
 	in      labels.ScratchBuilder

@@ -1,9 +1,9 @@
-// Package rule is the `rule` block of everything that relabels: its arguments,
-// their checks, and the rules at work on batches of samples.
+// Package rule implements the `rule` block of all components that relabel: its
+// arguments, their validation, and the application of rules to batches.
 //
-// What the actions do is Prometheus's (model/relabel), never ours. This
-// package decodes them as Alloy does and remembers per series what they
-// decided, since they see nothing but labels. It is not a component.
+// The actions are implemented by Prometheus (model/relabel). This package
+// decodes the rules as Alloy does and caches their results per series, because
+// they depend on labels alone. It is not a component.
 package rule
 
 import (
@@ -49,7 +49,7 @@ func (r *Rule) SetToDefault() {
 	}
 }
 
-// Validate says what is wrong in the words of Prometheus.
+// Validate returns the error in Prometheus's words.
 func (r *Rule) Validate() error {
 	if r.Action == "" {
 		return errors.New("relabel action cannot be empty")
@@ -57,7 +57,7 @@ func (r *Rule) Validate() error {
 	return r.Config().Validate(model.LegacyValidation)
 }
 
-// Config returns the rule as Prometheus has it. The rule must be valid.
+// Config returns the rule in Prometheus's form. The rule must be valid.
 func (r *Rule) Config() *relabel.Config {
 	var sources model.LabelNames
 	for _, l := range r.SourceLabels {
@@ -76,7 +76,7 @@ func (r *Rule) Config() *relabel.Config {
 	}
 }
 
-// Configs returns the rules as Prometheus has them.
+// Configs returns the rules in Prometheus's form.
 func Configs(rules []*Rule) []*relabel.Config {
 	cfgs := make([]*relabel.Config, len(rules))
 	for i, r := range rules {
@@ -85,15 +85,15 @@ func Configs(rules []*Rule) []*relabel.Config {
 	return cfgs
 }
 
-// Rules is what components that relabel export as `rules`: an opaque value of
-// the config language for arguments that take rules from elsewhere. It must
-// not be written to.
+// Rules is the value of the export `rules` of components that relabel: an
+// opaque value of the config language for arguments that take rules from other
+// components. It must not be modified.
 type Rules []*Rule
 
 // AlloyCapsule makes Rules an opaque value of the config language.
 func (Rules) AlloyCapsule() {}
 
-// Action is what a rule does.
+// Action is the action of a rule.
 type Action relabel.Action
 
 // UnmarshalText accepts the known actions, in lower case.
@@ -111,20 +111,20 @@ func (a *Action) UnmarshalText(text []byte) error {
 // MarshalText returns the action's name.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a), nil }
 
-// Regexp is the source of a regular expression that compiles; rules that are
-// equal are equal by ==. The zero value is the empty expression.
+// Regexp is the source of a valid regular expression; rules can be compared
+// with ==. The zero value is the empty expression.
 type Regexp string
 
 const defaultRegex Regexp = "(.*)"
 
-// maxRegexBytes is what the regex of a rule may take of memory: enough for a list
+// maxRegexBytes is the memory limit for the regex of a rule: enough for a list
 // of thousands of names.
 const maxRegexBytes = 32 << 20
 
-// UnmarshalText accepts what compiles between the anchors of Prometheus, if it
-// does not take too much memory.
+// UnmarshalText accepts an expression that compiles between the anchors of
+// Prometheus and does not use too much memory.
 func (re *Regexp) UnmarshalText(text []byte) error {
-	if size, err := regex.Measure(string(text)); err == nil { // else Prometheus says what is wrong
+	if size, err := regex.Measure(string(text)); err == nil { // otherwise, Prometheus reports the error
 		if err := size.Fits(maxRegexBytes); err != nil {
 			return fmt.Errorf("cannot compile regex %q: %w", regex.Shorten(string(text)), err)
 		}
@@ -139,8 +139,8 @@ func (re *Regexp) UnmarshalText(text []byte) error {
 // MarshalText returns the source, without anchors.
 func (re Regexp) MarshalText() ([]byte, error) { return []byte(re), nil }
 
-// compiled returns the default expression as Prometheus's own object, which
-// its Validate and its fast path recognise by pointer.
+// compiled returns the default expression as Prometheus's own object, because
+// its Validate and its fast path compare the pointer.
 func (re Regexp) compiled() relabel.Regexp {
 	if re == defaultRegex {
 		return relabel.DefaultRelabelConfig.Regex

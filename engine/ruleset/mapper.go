@@ -2,9 +2,9 @@ package ruleset
 
 import "github.com/weir-run/weir/engine/batch"
 
-// Mapper makes other series of series. What becomes of one is decided once, by
-// its labels, and remembered until it is released: the same input handle gives
-// the same output handle in every batch.
+// Mapper maps series to other series. The result for a series depends on its
+// labels alone. It is computed once and cached until the series is released:
+// the same input handle gives the same output handle in every batch.
 //
 // All methods are safe for concurrent use.
 type Mapper struct {
@@ -15,12 +15,12 @@ type Mapper struct {
 
 var _ Rules = (*Mapper)(nil)
 
-// NewMapper returns a Mapper that asks derive what becomes of a series: the
-// series itself, one that was made by its Derive, or nil, which drops it.
+// NewMapper returns a Mapper that calls derive for each series. It returns the
+// series itself, a result of its Derive, or nil, which drops it.
 func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 	m := &Mapper{derive: derive}
 	m.memo.Evicted = func(s, d *batch.Series) {
-		if !s.Released() { // a batch came late, of a series that had its ID before
+		if !s.Released() { // a late batch contains a series that previously had this ID
 			m.columns.Revoke()
 		}
 		release(s, d)
@@ -28,9 +28,9 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 	return m
 }
 
-// Apply returns what becomes of b, and how many rows were dropped. It is b
-// itself when nothing changes; else the columns that did not change are shared.
-// The result may be empty.
+// Apply returns b after mapping, and the number of dropped rows. It returns b
+// itself if nothing changes; otherwise, unchanged columns are shared. The
+// result may be empty.
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	c, at, ok := m.columns.Get(b.Origin(), b.Series)
 	if !ok {
@@ -40,15 +40,15 @@ func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	return c.Apply(b), c.Dropped()
 }
 
-// ApplyLogs is Apply for a batch of log lines. Their columns are seldom the same
-// twice, and none is kept.
+// ApplyLogs is like Apply, for a batch of log lines. Their columns rarely
+// repeat, and are not cached.
 func (m *Mapper) ApplyLogs(b *batch.Logs) (out *batch.Logs, dropped int) {
 	c := NewChange(b.Stream, m.Series)
 	return c.ApplyLogs(b), c.Dropped()
 }
 
-// NewChange returns what becomes of a column; a series that becomes nil is
-// dropped. become is asked once for neighbours that are the same.
+// NewChange returns the change of a column; a series for which become returns
+// nil is dropped. become is called once for equal neighbours.
 func NewChange(column []*batch.Series, become func(*batch.Series) *batch.Series) *batch.Change {
 	to := make([]*batch.Series, len(column))
 	var last, became *batch.Series
@@ -61,8 +61,8 @@ func NewChange(column []*batch.Series, become func(*batch.Series) *batch.Series)
 	return batch.NewChange(column, to)
 }
 
-// Series returns what becomes of s: s itself, a handle derived from it, or nil
-// when it is dropped.
+// Series returns the result for s: s itself, a handle derived from it, or nil
+// if it is dropped.
 func (m *Mapper) Series(s *batch.Series) *batch.Series {
 	if d, ok := m.memo.Get(s); ok {
 		return d
@@ -75,14 +75,15 @@ func (m *Mapper) Series(s *batch.Series) *batch.Series {
 	return got
 }
 
-// Sweep forgets released series and releases what was derived from them.
+// Sweep removes released series and releases the handles that were derived from
+// them.
 func (m *Mapper) Sweep() {
 	m.columns.Sweep()
 	m.memo.Sweep(release)
 }
 
-// Close releases everything that was derived; after it, what is asked is derived anew.
-// Batches that hold the handles stay valid.
+// Close releases all derived handles; later calls derive them again. Batches
+// with these handles stay valid.
 func (m *Mapper) Close() {
 	m.memo.Clear(release)
 	m.columns.Revoke()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a Value is.
+// Kind is the type of a Value.
 type Kind uint8
 
 // The kinds. A JSON null is Missing.
@@ -20,22 +20,22 @@ const (
 	Raw // an object or a list, as JSON
 )
 
-// Value is what a field of a line holds. Its text is a part of the line where
-// nothing had to be unescaped.
+// Value is the value of a field in a line. Its text is a part of the line,
+// unless it contained escapes.
 type Value struct {
 	Kind Kind
-	Text string  // of a number as it was written; "true", "false"
+	Text string  // of a number as written; "true", "false"
 	Num  float64 // of a Number
 }
 
-// MaxPath is how many names a path into JSON may have.
+// MaxPath is the maximum number of names in a path into JSON.
 const MaxPath = 16
 
-// Path is a path into JSON: names of objects, numbers of lists.
+// Path is a path into JSON: names of members, indexes of lists.
 type Path []string
 
-// CutPath splits "a.b.0" at its dots; a backslash before one makes it a part of
-// a name. ok is false of one with more than MaxPath names.
+// CutPath splits "a.b.0" at its dots. A dot after a backslash is part of a
+// name. ok is false for a path with more than MaxPath names.
 func CutPath(s string) (path Path, ok bool) {
 	var name []byte
 	for i := 0; i < len(s); i++ {
@@ -55,24 +55,24 @@ func CutPath(s string) (path Path, ok bool) {
 	return append(path, string(name)), true
 }
 
-// Fields looks for some paths in JSON text. It goes over the text once, up to
-// where all were found, builds nothing of what nobody asked for, and does not
-// say whether the text is JSON: what cannot be found is missing. Of a name that
-// appears twice, the first counts.
+// Fields searches for paths in JSON text. It scans the text once, until all
+// paths are found, and builds only requested values. It does not check whether
+// the text is valid JSON: paths that are not found are missing. If a name
+// occurs twice, the first one counts.
 type Fields struct {
-	names []jsonName // at the top
-	n     int        // paths
+	names []jsonName // at the top level
+	n     int        // number of paths
 }
 
-// jsonName is a name that leads to paths.
+// jsonName is a name in one or more paths.
 type jsonName struct {
 	name  string
-	index int // that the name is in a list, -1 for none
-	slot  int // of the path that ends here, -1 for none
+	index int // of the element if the name is in a list, or -1
+	slot  int // of the path that ends here, or -1
 	below *Fields
 }
 
-// Add adds a path, whose value goes to a slot of what Find fills.
+// Add adds a path. Find stores its value in the given slot.
 func (j *Fields) Add(path Path, slot int) {
 	j.n++
 	i := 0
@@ -97,21 +97,21 @@ func (j *Fields) Add(path Path, slot int) {
 	at.slot = slot
 }
 
-// Len returns how many paths there are.
+// Len returns the number of paths.
 func (j *Fields) Len() int { return j.n }
 
-// Find puts what it finds in the object or list that s begins with into out,
-// whose slots must be zero before.
+// Find searches the object or list at the beginning of s and stores the values
+// in out, whose slots must be zero.
 func (j *Fields) Find(s string, out []Value) {
 	j.scan(s, skipSpace(s, 0), out, 0)
 }
 
-// maxJSONDepth is how deep a scan follows paths; what is beside them is skipped
-// whatever its depth.
+// maxJSONDepth is the depth up to which paths are followed. Other values are
+// skipped whatever their depth.
 const maxJSONDepth = MaxPath
 
-// scan goes through the object or list at i, and returns where it ends, -1 if
-// it went no further: all was found, or it is no JSON.
+// scan scans the object or list at i, and returns its end. It returns -1 if it
+// stopped, because all paths were found or the text is not JSON.
 func (j *Fields) scan(s string, i int, out []Value, depth int) int {
 	if i >= len(s) || depth > maxJSONDepth {
 		return -1
@@ -126,7 +126,7 @@ func (j *Fields) scan(s string, i int, out []Value, depth int) int {
 }
 
 func (j *Fields) object(s string, i int, out []Value, depth int) int {
-	seen := uint64(0) // names that were met
+	seen := uint64(0) // names that were found
 	left := len(j.names)
 	for {
 		if i = skipSpace(s, i); i >= len(s) {
@@ -208,8 +208,8 @@ func (j *Fields) list(s string, i int, out []Value, depth int) int {
 	}
 }
 
-// value reads the value at i for a name and returns where it ends; -1 if it is
-// no value, or the last one that was asked for.
+// value reads the value at i for a name and returns its end. It returns -1 if
+// there is no value, or if it was the last one requested.
 func (j *Fields) value(at *jsonName, s string, i int, out []Value, depth int, last bool) int {
 	from := i
 	if at.below != nil {
@@ -225,7 +225,7 @@ func (j *Fields) value(at *jsonName, s string, i int, out []Value, depth int, la
 		} else {
 			i = skipValue(s, i)
 		}
-	} else if i < len(s) && s[i] == '"' { // the most frequent by far
+	} else if i < len(s) && s[i] == '"' { // by far the most frequent
 		end, escaped := stringEnd(s, i+1)
 		if end < 0 {
 			return -1
@@ -253,7 +253,7 @@ func (j *Fields) value(at *jsonName, s string, i int, out []Value, depth int, la
 	return i
 }
 
-// jsonValue reads a value that stands alone.
+// jsonValue parses a single value.
 func jsonValue(s string) Value {
 	switch s[0] {
 	case '"':
@@ -272,8 +272,8 @@ func jsonValue(s string) Value {
 	return Value{}
 }
 
-// parseNumber reads a JSON number. One that a float64 cannot hold is infinite or
-// rounded: who passes it on takes its text.
+// parseNumber parses a JSON number. A number that a float64 cannot represent is
+// infinite or rounded; to pass it on exactly, use its text.
 func parseNumber(s string) (float64, bool) {
 	i, n := 0, 0
 	if s[0] == '-' {
@@ -317,12 +317,12 @@ func parseNumber(s string) (float64, bool) {
 	if i < len(s) {
 		return 0, false
 	}
-	f, _ := strconv.ParseFloat(s, 64) // an error says that it is out of range
+	f, _ := strconv.ParseFloat(s, 64) // an error means that it is out of range
 	return f, true
 }
 
-// Exact reports whether a Number is what its text says: an integer beyond 2^53
-// mostly is not.
+// Exact reports whether a Number equals its text; most integers beyond 2^53 do
+// not.
 func (v Value) Exact() bool {
 	if len(v.Text) <= 15 || strings.ContainsAny(v.Text, ".eE") {
 		return true
@@ -338,8 +338,8 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// stringEnd returns where the quote is that ends a string whose text begins at
-// i, -1 for none, and whether the text has escapes.
+// stringEnd returns the position of the quote that ends a string whose text
+// begins at i, or -1, and whether the text has escapes.
 func stringEnd(s string, i int) (end int, escaped bool) {
 	from := i
 	for {
@@ -360,7 +360,7 @@ func stringEnd(s string, i int) (end int, escaped bool) {
 	}
 }
 
-// skipValue returns where the value at i ends, -1 if there is none.
+// skipValue returns the end of the value at i, or -1 if there is none.
 func skipValue(s string, i int) int {
 	if i >= len(s) {
 		return -1
@@ -399,8 +399,8 @@ func skipValue(s string, i int) int {
 	return i
 }
 
-// unquoteJSON undoes the escapes of JSON. What is no escape stays as it is; half
-// of a surrogate pair becomes U+FFFD.
+// unquoteJSON resolves the escapes of JSON. Invalid escapes stay unchanged;
+// half of a surrogate pair becomes U+FFFD.
 func unquoteJSON(s string) string {
 	at := strings.IndexByte(s, '\\')
 	if at < 0 {

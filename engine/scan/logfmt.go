@@ -11,9 +11,9 @@ type Marks uint8
 // The marks.
 const (
 	Quoted  Marks = 1 << iota // the value is in quotes
-	Escaped                   // the value has escapes, which are as written
-	Open                      // the value begins with a quote that has no end
-	Stray                     // a quote is in the key, or a quote or an equals sign in a value without quotes
+	Escaped                   // the value has escapes, which are not resolved
+	Open                      // the value begins with a quote without a closing quote
+	Stray                     // a quote in the key, or a quote or an equals sign in an unquoted value
 	foreign                   // the key is not ASCII
 	equals                    // of a byte: an equals sign
 	blank                     // of a byte: space
@@ -37,10 +37,9 @@ var classes = func() (c [256]Marks) {
 }()
 
 // NextPair returns the first pair of logfmt text from byte i on: key=value,
-// key="quoted value", or a key alone, which has an empty value. The key begins
-// at byte at, and the next pair is to be looked for from byte end on. After the
-// last pair, at is len(s). It accepts any text; callers decide which marks are
-// mistakes.
+// key="quoted value", or just a key, which has an empty value. The key begins
+// at byte at; search for the next pair from byte end on. After the last pair,
+// at is len(s). It accepts any text; callers decide which marks are errors.
 func NextPair(s string, i int) (key, value string, marks Marks, at, end int) {
 	for i < len(s) && s[i] <= ' ' {
 		i++
@@ -85,22 +84,22 @@ func NextPair(s string, i int) (key, value string, marks Marks, at, end int) {
 	return key, s[from:i], marks, at, i
 }
 
-// Logfmt looks for some keys in a logfmt line. It stops where all were found. Of
-// a key that appears twice, the first counts.
+// Logfmt searches for keys in a logfmt line. It stops when all are found. If a
+// key occurs twice, the first one counts.
 type Logfmt struct {
 	keys  []string
 	slots []int
 }
 
-// Add adds a key, whose value goes to a slot of what Find fills.
+// Add adds a key. Find stores its value in the given slot.
 func (l *Logfmt) Add(key string, slot int) {
 	l.keys, l.slots = append(l.keys, key), append(l.slots, slot)
 }
 
-// Len returns how many keys there are.
+// Len returns the number of keys.
 func (l *Logfmt) Len() int { return len(l.keys) }
 
-// Find puts what it finds in s into out, whose slots must be zero before.
+// Find searches s and stores the values in out, whose slots must be zero.
 func (l *Logfmt) Find(s string, out []Value) {
 	left := len(l.keys)
 	for i := 0; left > 0; {
@@ -122,15 +121,15 @@ func (l *Logfmt) Find(s string, out []Value) {
 	}
 }
 
-// IsLogfmtKey reports whether a key can be in a logfmt line.
+// IsLogfmtKey reports whether a key is valid in a logfmt line.
 func IsLogfmtKey(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '=' || r == '"' })
 }
 
 // Pairs calls f with each key and value of logfmt text, which may have several
-// lines, up to the first mistake, and reports whether there is none: a quote or
-// an equals sign where none belongs, a string without an end. It is strict as
-// decoders are; Logfmt is not.
+// lines, up to the first error, and reports whether there was none: a misplaced
+// quote or equals sign, or an unterminated string. It is as strict as decoders;
+// Logfmt is not.
 //
 // Format: https://pkg.go.dev/github.com/go-logfmt/logfmt
 func Pairs(s string, f func(key, value string)) bool {
@@ -153,10 +152,10 @@ func Pairs(s string, f func(key, value string)) bool {
 	}
 }
 
-// unquoteLogfmt returns what a value in quotes says; ok is false if an escape or
-// a character is not allowed in it.
+// unquoteLogfmt returns the text of a quoted value; ok is false if it contains
+// an invalid escape or character.
 func unquoteLogfmt(s string, marks Marks) (value string, ok bool) {
-	if strings.IndexByte(s, '\n') >= 0 { // a string ends in its line
+	if strings.IndexByte(s, '\n') >= 0 { // a string must end in the same line
 		return "", false
 	}
 	if marks&Escaped == 0 {

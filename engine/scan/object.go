@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Step is a step of the way to a value: the element of a list when Index is not
-// negative, else the member of an object that is called Name.
+// Step is a step of the path to a value: the element of a list if Index is not
+// negative, or else the member of an object called Name.
 type Step struct {
 	Name  string
 	Index int
 }
 
-// Object looks for some values in a text that must be one JSON object, which it
-// reads to the end. Of a name that appears twice the last counts, as decoders
-// have it. The zero value looks for nothing. It is safe for concurrent use once
-// all was added.
+// Object searches for values in a text that must be one JSON object, which it
+// reads to the end. If a name occurs twice, the last one counts, as in
+// decoders. The zero value searches for nothing. It is safe for concurrent use
+// after the last call of Add.
 type Object struct{ top place }
 
-// place is a value that is looked for, or leads to such.
+// place is a requested value, or leads to one.
 type place struct {
 	Step
-	slots []int // that want it
+	slots []int // slots for its value
 	below []*place
 }
 
-// Add adds the way to a value, which goes to a slot of what Find fills.
+// Add adds the path to a value. Find stores the value in the given slot.
 func (o *Object) Add(way []Step, slot int) {
 	at := &o.top
 	for _, s := range way {
@@ -45,10 +45,10 @@ func (p *place) step(s Step) *place {
 	return b
 }
 
-// Find reports whether s is one JSON object, or null, and puts what it finds
-// into out, whose slots must be zero before: what is not there stays Missing, as
-// does what is null. The text of a Raw value is as it stands in s. If s is no
-// object, out is not to be used.
+// Find reports whether s is one JSON object, or null, and stores the values in
+// out, whose slots must be zero. Values that are missing or null stay Missing.
+// The text of a Raw value is unchanged. If s is not an object, out must not be
+// used.
 func (o *Object) Find(s string, out []Value) bool {
 	i := skipSpace(s, 0)
 	if i >= len(s) {
@@ -65,12 +65,12 @@ func (o *Object) Find(s string, out []Value) bool {
 	return i >= 0 && skipSpace(s, i) == len(s)
 }
 
-// maxObjectDepth is how deep objects and lists may be in each other: that of
+// maxObjectDepth is the maximum nesting of objects and lists, as in
 // encoding/json.
 const maxObjectDepth = 10_000
 
-// value reads the value at i and returns where it ends, -1 if it is none. p is
-// nil for one that nobody looks for.
+// value reads the value at i and returns its end, or -1 if there is no value. p
+// is nil for a value that is not requested.
 func (p *place) value(s string, i int, out []Value, depth int) int {
 	if i >= len(s) || depth > maxObjectDepth {
 		return -1
@@ -119,7 +119,7 @@ func (p *place) value(s string, i int, out []Value, depth int) int {
 	return i
 }
 
-// clear forgets what was found at p and below.
+// clear clears the values at p and below.
 func (p *place) clear(out []Value) {
 	for _, slot := range p.slots {
 		out[slot] = Value{}
@@ -129,7 +129,7 @@ func (p *place) clear(out []Value) {
 	}
 }
 
-// object reads the members of an object, the first of which begins at i.
+// object reads the members of an object. The first member begins at i.
 func (p *place) object(s string, i int, out []Value, depth int) int {
 	if i = skipSpace(s, i); i < len(s) && s[i] == '}' {
 		return i + 1
@@ -143,7 +143,7 @@ func (p *place) object(s string, i int, out []Value, depth int) int {
 		if end < 0 || escaped && !validEscapes(s[from:end]) {
 			return -1
 		}
-		if i = end + 1; i >= len(s) || s[i] != ':' { // mostly it follows at once
+		if i = end + 1; i >= len(s) || s[i] != ':' { // usually it follows immediately
 			if i = skipSpace(s, i); i >= len(s) || s[i] != ':' {
 				return -1
 			}
@@ -151,7 +151,7 @@ func (p *place) object(s string, i int, out []Value, depth int) int {
 		i = skipSpace(s, i+1)
 		at := p.member(s[from:end], escaped)
 		if at != nil && len(at.below) > 0 {
-			at.clear(out) // it may be there a second time
+			at.clear(out) // the name may occur for the second time
 		}
 		if i = at.value(s, i, out, depth+1); i < 0 {
 			return -1
@@ -170,7 +170,7 @@ func (p *place) object(s string, i int, out []Value, depth int) int {
 	}
 }
 
-// member returns the place of a member, nil if nobody looks for it.
+// member returns the place of a member, or nil if it is not requested.
 func (p *place) member(key string, escaped bool) *place {
 	if p == nil || len(p.below) == 0 {
 		return nil
@@ -186,7 +186,7 @@ func (p *place) member(key string, escaped bool) *place {
 	return nil
 }
 
-// list reads the elements of a list, the first of which begins at i.
+// list reads the elements of a list. The first element begins at i.
 func (p *place) list(s string, i int, out []Value, depth int) int {
 	if i = skipSpace(s, i); i < len(s) && s[i] == ']' {
 		return i + 1
@@ -217,10 +217,10 @@ func (p *place) list(s string, i int, out []Value, depth int) int {
 	}
 }
 
-// plainEnd is stringEnd for text that must not have control characters: end is
-// -1 when it does.
+// plainEnd is like stringEnd, for text without control characters: end is -1 if
+// it contains one.
 func plainEnd(s string, i int) (end int, escaped bool) {
-	// Eight bytes at a time, as far as there are.
+	// Eight bytes at a time, as long as there are as many.
 	for i+8 <= len(s) {
 		m := special(uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56)
@@ -252,15 +252,16 @@ func plainEnd(s string, i int) (end int, escaped bool) {
 	return -1, false
 }
 
-// special marks, by its highest bit, the first of eight bytes that is a quote, a
-// backslash or a control character, and maybe others behind it; 0 is none.
+// special marks the first of eight bytes that is a quote, a backslash or a
+// control character by its highest bit. It may also mark later bytes. It
+// returns 0 if there is no such byte.
 func special(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, back := w^(ones*'"'), w^(ones*'\\')
 	return ((w-ones*' ')&^w | (quote-ones)&^quote | (back-ones)&^back) & tops
 }
 
-// validEscapes reports whether all escapes of a text are JSON's.
+// validEscapes reports whether all escapes of a text are valid in JSON.
 func validEscapes(s string) bool {
 	for {
 		at := strings.IndexByte(s, '\\')
@@ -296,9 +297,9 @@ func isHex4(s string, i int) bool {
 	return true
 }
 
-// Members calls f with each member of the one JSON object that s must be, in
-// order, and reports whether it is one; what f got before that is found out
-// is not to be used. A value that is null is Missing.
+// Members calls f with each member of s, which must be one JSON object, in
+// order, and reports whether it is one. If it is not, the members passed to f
+// must not be used. A value that is null is Missing.
 func Members(s string, f func(name string, v Value)) bool {
 	i := skipSpace(s, 0)
 	if i >= len(s) || s[i] != '{' {

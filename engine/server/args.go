@@ -20,7 +20,7 @@ type Arguments struct {
 	GracefulShutdownTimeout time.Duration `alloy:"graceful_shutdown_timeout,attr,optional"`
 }
 
-// HTTP says where and how HTTP is served.
+// HTTP specifies where and how HTTP is served.
 type HTTP struct {
 	// Address to listen on; "" is every address of the host.
 	ListenAddress string `alloy:"listen_address,attr,optional"`
@@ -120,8 +120,8 @@ func (a *Arguments) SetToDefault() {
 	a.HTTP.SetToDefault()
 }
 
-// Validate returns what is wrong with the arguments but for their blocks, which
-// the config language asks.
+// Validate returns the errors in the arguments except those in their blocks,
+// which the config language validates.
 func (a *Arguments) Validate() error {
 	return notNegative("graceful_shutdown_timeout", a.GracefulShutdownTimeout)
 }
@@ -138,7 +138,7 @@ func (g *GRPC) Validate() error {
 	return errors.New("grpc is not supported: requests are received over HTTP only; remove the block")
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (h *HTTP) Validate() error {
 	errs := []error{
 		notNegative("server_read_timeout", h.ReadTimeout),
@@ -154,7 +154,7 @@ func (h *HTTP) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (h *HTTP2) Validate() error {
 	errs := []error{
 		notNegative("read_idle_timeout", h.ReadIdleTimeout),
@@ -182,10 +182,10 @@ func (h *HTTP2) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Address is what the arguments ask to listen on, as host and port.
+// Address returns the address to listen on, as host and port.
 func (a *Arguments) Address() string {
 	return net.JoinHostPort(a.HTTP.ListenAddress, strconv.Itoa(a.HTTP.ListenPort))
 }
 
-// Files returns the files the server reads, absolute.
+// Files returns the absolute paths of the files that the server reads.
 func (a *Arguments) Files() []string { return cmp.Or(a.HTTP.TLS, &TLS{}).files() }

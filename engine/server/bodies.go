@@ -14,16 +14,16 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// bodyGrace is how long the rest of a body may take to arrive when the server stops.
-// A client that holds half a request would delay the shutdown of weir for as long as
-// it likes otherwise.
+// bodyGrace is how long the rest of a body may take to arrive when the server
+// stops. Otherwise, a client with an incomplete request could delay the
+// shutdown of weir indefinitely.
 const bodyGrace = 5 * time.Second
 
-// errCutBody is the error of a body that was cut because the server stops. Nothing
-// of the request was accepted.
+// errCutBody is the error of a body that was cut off because the server stops.
+// Nothing of the request was accepted.
 var errCutBody error = cutError{}
 
-// cutError is flow.ErrStopped for people who send something.
+// cutError is flow.ErrStopped with a message for clients.
 type cutError struct{}
 
 func (cutError) Error() string {
@@ -31,15 +31,15 @@ func (cutError) Error() string {
 }
 func (cutError) Unwrap() error { return flow.ErrStopped }
 
-// bodies are the requests whose body has not been read to its end.
+// bodies contains the requests whose body has not been read to its end.
 type bodies struct {
 	mu      sync.Mutex
 	cut     bool
 	pending map[source]struct{}
 }
 
-// source is what a body is read from: its connection, or with HTTP/2, where others
-// are on the same one, its http.ResponseController.
+// source is the source of a body: its connection, or with HTTP/2, which shares
+// a connection between requests, its http.ResponseController.
 type source interface {
 	SetReadDeadline(time.Time) error
 }
@@ -50,7 +50,7 @@ func end(s source) { _ = s.SetReadDeadline(time.Unix(1, 0)) }
 // connKey is the key of a request's net.Conn in its context.
 type connKey struct{}
 
-// serve lets s answer by next, which gets bodies until they are cut.
+// serve sets the handler of s to next, with bodies that can be cut off.
 func (b *bodies) serve(s *http.Server, next http.Handler) {
 	s.Handler = b.handler(next)
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
@@ -74,7 +74,7 @@ func (b *bodies) handler(next http.Handler) http.Handler {
 			x.from = r.Context().Value(connKey{}).(net.Conn)
 		} else {
 			x.from = http.NewResponseController(w)
-			defer b.done(x.from) // it is not valid any more afterwards
+			defer b.done(x.from) // it is not valid afterwards
 		}
 		b.add(x.from)
 		r = r.WithContext(r.Context())
@@ -101,7 +101,8 @@ func (b *bodies) done(s source) {
 	delete(b.pending, s)
 }
 
-// cutAfter ends the bodies that have not arrived after d, unless ctx ends before.
+// cutAfter cuts off the bodies that have not arrived after d, unless ctx ends
+// before.
 func (b *bodies) cutAfter(ctx context.Context, c clock.Clock, d time.Duration) {
 	if clock.Sleep(ctx, c, d) != nil {
 		return
@@ -127,8 +128,8 @@ type body struct {
 	from source
 }
 
-// Read reads the body. The error is errCutBody when the server did not wait for the
-// rest.
+// Read implements io.Reader. The error is errCutBody if the server did not wait
+// for the rest.
 func (x *body) Read(p []byte) (int, error) {
 	n, err := x.ReadCloser.Read(p)
 	switch {

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// Door accepts connections on one address, for who speaks something else than
-// HTTP on them. Its methods are safe for concurrent use.
+// Door accepts connections on one address, for protocols other than HTTP. Its
+// methods are safe for concurrent use.
 type Door struct {
 	d     *door
 	slots *slots
 }
 
-// OpenDoor opens a TCP address. setting is what sets it, as in CannotListen.
+// OpenDoor opens a TCP address. setting names the setting, as in CannotListen.
 func OpenDoor(address, setting string) (*Door, error) {
 	d, err := open(address)
 	if err != nil {
@@ -24,8 +24,9 @@ func OpenDoor(address, setting string) (*Door, error) {
 	return &Door{d, newSlots()}, nil
 }
 
-// CannotListen says why an address could not be opened and what to do. setting
-// is what sets the address: "address in the block listener of x.y.z (file:line)".
+// CannotListen returns an error that says why an address could not be opened
+// and what to do. setting names the setting: "address in the block listener of
+// x.y.z (file:line)".
 func CannotListen(address, setting string, err error) error {
 	if inUse(err) {
 		return fmt.Errorf("cannot listen on %s: the address is already in use by another process or another block; stop that, or change %s", address, setting)
@@ -33,17 +34,17 @@ func CannotListen(address, setting string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %w; %s sets this address", address, err, setting)
 }
 
-// Accept calls hand with every connection until the door is closed; hand does
-// not block, and whoever has the connection closes it. failed is told of errors,
-// the first of several only, and of their end with nil.
+// Accept calls hand with every connection until the door is closed. hand must
+// not block, and its receiver closes the connection. failed is called with the
+// first of several consecutive errors, and with nil when they end.
 func (d *Door) Accept(c clock.Clock, hand func(net.Conn), failed func(error)) {
 	d.d.accept(c, d.slots, hand, failed)
 }
 
-// Addr is where it accepts.
+// Addr returns its address.
 func (d *Door) Addr() net.Addr { return d.d.Addr() }
 
-// Connections returns how many there are.
+// Connections returns the number of open connections.
 func (d *Door) Connections() int {
 	d.slots.mu.Lock()
 	defer d.slots.mu.Unlock()
@@ -53,8 +54,8 @@ func (d *Door) Connections() int {
 // Close makes Accept return. Connections stay open.
 func (d *Door) Close() error { return d.d.Close() }
 
-// Load reads the files of the block, which is valid, and returns what
-// connections need that no protocol is negotiated on.
+// Load reads the files of a valid block, and returns a config for connections
+// without protocol negotiation.
 func (t *TLS) Load() (*tls.Config, error) {
 	c, err := t.load(false)
 	if err != nil {
@@ -64,5 +65,5 @@ func (t *TLS) Load() (*tls.Config, error) {
 	return c, nil
 }
 
-// Files returns the files that Load reads, absolute.
+// Files returns the absolute paths of the files that Load reads.
 func (t *TLS) Files() []string { return t.files() }

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// door accepts connections on one address and hands them to whoever serves:
-// settings change without the port being closed for a moment.
+// door accepts connections on one address and passes them to the current
+// server, so that settings change without closing the port.
 type door struct {
 	net.Listener
 	address string // as configured
@@ -36,7 +36,8 @@ func (d *door) Close() error {
 }
 
 // accept calls hand with every connection until the door is closed. failed is
-// told of errors, the first of several only, and of their end with nil.
+// called with the first of several consecutive errors, and with nil when they
+// end.
 func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed func(error)) {
 	pause := time.Duration(0)
 	for {
@@ -59,7 +60,7 @@ func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed f
 			return
 		default:
 		}
-		if pause == 0 { // no file descriptors left, mostly
+		if pause == 0 { // usually there are no file descriptors left
 			failed(err)
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -76,17 +77,17 @@ func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed f
 // slots counts connections, up to a limit that may change.
 type slots struct {
 	mu   sync.Mutex
-	used int // by connections, and by doors that wait for one
-	open int // connections
-	// reached is how often there were as many as the limit allows.
+	used int // used by connections, and by doors that wait for one
+	open int // open connections
+	// reached is the number of times that the limit was reached.
 	reached int
-	limit   int           // 0 is none
+	limit   int           // 0 means no limit
 	freed   chan struct{} // closed and replaced when there may be room again
 }
 
 func newSlots() *slots { return &slots{freed: make(chan struct{})} }
 
-// acquireSlot waits for room and returns false when closed came first.
+// acquireSlot waits for room. It returns false if closed is closed first.
 func (s *slots) acquireSlot(closed <-chan struct{}) bool {
 	for waited := false; ; waited = true {
 		s.mu.Lock()
@@ -130,7 +131,7 @@ func (s *slots) setLimit(n int) {
 	s.freed = make(chan struct{})
 }
 
-// counted is a connection that gives its slot back.
+// counted is a connection that releases its slot when it is closed.
 type counted struct {
 	net.Conn
 	slots *slots
@@ -145,8 +146,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// queue is the net.Listener of one http.Server: its connections come from
-// whatever door is open.
+// queue is the net.Listener of one http.Server. Its connections come from the
+// current door.
 type queue struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -174,5 +175,5 @@ func (q *queue) Close() error {
 	return nil
 }
 
-// Addr is where the first connection came in.
+// Addr returns the address of the first connection.
 func (q *queue) Addr() net.Addr { return q.addr }

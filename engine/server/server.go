@@ -1,14 +1,14 @@
-// Package server is the HTTP server of the components that are sent data, native
-// or scripted: its arguments, TLS and life.
+// Package server is the HTTP server of native or scripted components that
+// receive data: its arguments, TLS and lifetime.
 //
 // It is not a component, and not weir's own port (engine/service/http). The
-// rules to know: the port is opened in Run and never in Build; one that cannot
-// be opened makes the node unhealthy and is tried again, with back-off, and
-// what was served before is served on; new arguments other than the address
-// take effect without closing the port, requests in flight end under the
-// old ones, and no connection is closed while its client may send a request on
-// it; certificates are read again when their files change; from TLS back
-// to plaintext there is no way but a restart.
+// port is opened in Run and never in Build. If it cannot be opened, the node is
+// unhealthy and opening is retried with back-off, while the previous server
+// continues. New arguments other than the address take effect without closing
+// the port; requests in flight end under the old arguments, and no connection
+// is closed while its client may send a request on it. Certificates are read
+// again when their files change. Changing from TLS to plaintext requires a
+// restart.
 package server
 
 import (
@@ -28,18 +28,18 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// Options are what a Server is made of.
+// Options are the options of New.
 type Options struct {
-	// Handler gets the requests.
+	// Handler handles the requests.
 	Handler http.Handler
-	// Logger gets what goes wrong with connections.
+	// Logger logs errors of connections.
 	Logger *slog.Logger
-	// Clock paces the tries to open a port.
+	// Clock times the retries of opening a port.
 	Clock clock.Clock
-	// Health is told whether the server listens, and where.
+	// Health is called with whether the server listens, and where.
 	Health func(component.Health)
-	// Setting returns what sets the address, for errors: "address and port in
-	// the block listen of x.y.z (file:line)".
+	// Setting returns the name of the setting of the address, for errors: "address
+	// and port in the block listen of x.y.z (file:line)".
 	Setting func() string
 }
 
@@ -47,20 +47,20 @@ type Options struct {
 type Server struct {
 	o       Options
 	slots   *slots
-	changed chan struct{} // capacity 1: want is another
+	changed chan struct{} // capacity 1: want has changed
 	address atomic.Pointer[string]
 
 	mu   sync.Mutex
 	want *settings
 }
 
-// settings are validated arguments with what was read of their files.
+// settings are validated arguments with the content of their files.
 type settings struct {
 	args Arguments
 	tls  *tls.Config // nil without TLS
 }
 
-// New returns a Server that listens once it runs. It reads the TLS files.
+// New returns a Server that listens when it runs. It reads the TLS files.
 func New(o Options, a *Arguments) (*Server, error) {
 	s := &Server{o: o, slots: newSlots(), changed: make(chan struct{}, 1)}
 	if err := s.Update(a); err != nil {
@@ -72,8 +72,8 @@ func New(o Options, a *Arguments) (*Server, error) {
 // ErrPlaintext is returned by Update when TLS would be switched off.
 var ErrPlaintext = errors.New("refused to go from TLS to plaintext: put the tls block back, or restart weir to serve in the clear")
 
-// Update takes new arguments, which are valid, and reads the TLS files again.
-// On error the old arguments stay.
+// Update applies new, valid arguments, and reads the TLS files again. On error,
+// the old arguments stay.
 func (s *Server) Update(a *Arguments) error {
 	next, err := read(a)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) Update(a *Arguments) error {
 	return nil
 }
 
-// Check returns what Update would, and changes nothing.
+// Check returns the error that Update would return, and changes nothing.
 func (s *Server) Check(a *Arguments) error {
 	next, err := read(a)
 	if err != nil {
@@ -122,10 +122,10 @@ func (s *Server) plaintext(next *settings) bool {
 	return s.want != nil && s.want.tls != nil && next.tls == nil
 }
 
-// Files returns the files that were read, absolute.
+// Files returns the absolute paths of the files that were read.
 func (s *Server) Files() []string { return s.wanted().args.Files() }
 
-// Address returns where it listens, "" when it does not.
+// Address returns the address on which it listens, or "".
 func (s *Server) Address() string {
 	if a := s.address.Load(); a != nil {
 		return *a
@@ -133,14 +133,14 @@ func (s *Server) Address() string {
 	return ""
 }
 
-// Connections returns how many there are.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()
 	return s.slots.open
 }
 
-// LimitReached returns how often as many connections were open as conn_limit allows.
+// LimitReached returns how often conn_limit was reached.
 func (s *Server) LimitReached() int {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()
@@ -153,14 +153,14 @@ func (s *Server) wanted() *settings {
 	return s.want
 }
 
-// The pauses between tries to open a port double from minPause to maxPause.
+// The pauses between attempts to open a port double from minPause to maxPause.
 const (
 	minPause = 250 * time.Millisecond
 	maxPause = 30 * time.Second
 )
 
-// Run serves until ctx ends, and returns when the requests in flight did or
-// the graceful shutdown timed out.
+// Run serves until ctx ends, and returns when the requests in flight have ended
+// or the graceful shutdown timed out.
 func (s *Server) Run(ctx context.Context) error {
 	base := context.WithoutCancel(ctx) // of requests, and of the shutdown
 	r := &run{s: s, stopping: make(chan struct{})}
@@ -169,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 	retry.Stop()
 	defer retry.Stop()
 	select {
-	case <-s.changed: // what is wanted is looked at anyway
+	case <-s.changed: // the current settings are read anyway
 	default:
 	}
 	pause := minPause
@@ -205,19 +205,19 @@ func (s *Server) unhealthy(err error, d *door, pause time.Duration, first bool) 
 	s.o.Health(component.Health{State: component.Unhealthy, Message: msg, Time: s.o.Clock.Now()})
 }
 
-// run is one running of a Server.
+// run is one run of a Server.
 type run struct {
 	s  *Server
 	wg sync.WaitGroup
-	// stopping is closed when the server stops: connections to earlier settings are
-	// closed then.
+	// stopping is closed when the server stops. Connections with earlier settings
+	// are then closed.
 	stopping chan struct{}
 
 	set  *settings
 	door *door // nil while there is none
 
 	mu  sync.Mutex
-	gen *httpServer // whom connections go to
+	gen *httpServer // the server for new connections
 }
 
 // httpServer is an http.Server: its timeouts cannot be changed.
@@ -225,14 +225,14 @@ type httpServer struct {
 	http  *http.Server
 	queue *queue
 	tls   atomic.Pointer[tls.Config]
-	end   time.Duration // graceful shutdown
+	end   time.Duration // limit of the graceful shutdown
 	clock clock.Clock
 	open  bodies
-	// retired says that other settings are in effect.
+	// retired means that other settings are in effect.
 	retired atomic.Bool
 }
 
-// reconcile makes what is served what is wanted. Requests get ctx.
+// reconcile applies the wanted settings. ctx is the context of requests.
 func (r *run) reconcile(ctx context.Context) error {
 	want := r.s.wanted()
 	address := want.args.Address()
@@ -242,7 +242,7 @@ func (r *run) reconcile(ctx context.Context) error {
 		next, err := r.open(address)
 		if err != nil {
 			if r.gen != nil && want.tls != nil && r.set.tls != nil {
-				r.gen.tls.Store(want.tls) // certificates are renewed wherever it serves
+				r.gen.tls.Store(want.tls) // certificates are renewed whatever the address is
 			}
 			return err
 		}
@@ -271,8 +271,8 @@ func (r *run) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// open opens an address. One that differs from the current one in the host
-// only may be in use by ourselves; that is closed first then.
+// open opens an address. An address that differs from the current one in the
+// host only may be in use by this server; the current one is then closed first.
 func (r *run) open(address string) (*door, error) {
 	next, err := open(address)
 	if err != nil && inUse(err) && r.door != nil && SamePort(r.door.address, address) {
@@ -297,20 +297,20 @@ func (r *run) reopen() {
 	r.accept()
 }
 
-// accept serves what comes through the door.
+// accept serves the connections of the door.
 func (r *run) accept() {
 	d := r.door
 	r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.handOver, r.accepting) })
 }
 
-// SamePort reports whether two addresses have the same port, which is not 0.
+// SamePort reports whether two addresses have the same port, other than 0.
 func SamePort(a, b string) bool {
 	_, p, _ := net.SplitHostPort(a)
 	_, q, _ := net.SplitHostPort(b)
 	return p == q && p != "0"
 }
 
-// sameServer reports whether an http.Server made for a does for b.
+// sameServer reports whether an http.Server created for a can be used for b.
 func sameServer(a, b *Arguments) bool {
 	x, y := a.HTTP, b.HTTP
 	same := (x.TLS == nil) == (y.TLS == nil) && a.GracefulShutdownTimeout == b.GracefulShutdownTimeout
@@ -318,7 +318,8 @@ func sameServer(a, b *Arguments) bool {
 	return same && x == y
 }
 
-// serve starts a server for the settings and ends the previous one. Requests get ctx.
+// serve starts a server for the settings and ends the previous one. ctx is the
+// context of requests.
 func (r *run) serve(ctx context.Context, set *settings) {
 	h := &set.args.HTTP
 	g := &httpServer{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}
@@ -369,7 +370,7 @@ func (r *run) serve(ctx context.Context, set *settings) {
 	if before != nil {
 		r.wg.Go(func() {
 			before.queue.Close()
-			if before.tls.Load() != nil || set.tls == nil { // plaintext ends at once
+			if before.tls.Load() != nil || set.tls == nil { // plaintext connections end immediately
 				before.retired.Store(true)
 				r.retire()
 			}
@@ -378,9 +379,10 @@ func (r *run) serve(ctx context.Context, set *settings) {
 	}
 }
 
-// retireAfter is how long connections to earlier settings stay open. A client that
-// uses one is told to close it after the answer. A client that sends a request
-// while the server closes its connection would not know whether the request arrived.
+// retireAfter is how long connections with earlier settings stay open. A client
+// that uses one is told to close it after the response. If the server closed
+// the connection while a client sends a request, the client would not know
+// whether the request arrived.
 const retireAfter = 10 * time.Second
 
 // retire waits for retireAfter, or until the server stops.
@@ -393,8 +395,8 @@ func (r *run) retire() {
 	}
 }
 
-// handler returns next, which has a client close its connection when other settings
-// are in effect.
+// handler returns next with an addition: when other settings are in effect,
+// clients are told to close their connections.
 func (g *httpServer) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.retired.Load() {
@@ -405,7 +407,7 @@ func (g *httpServer) handler(next http.Handler) http.Handler {
 }
 
 // shutdown lets the requests in flight end, within the graceful shutdown
-// timeout. It waits for bodies that have not arrived for a shorter time.
+// timeout. It waits for a shorter time for bodies that have not arrived.
 func (g *httpServer) shutdown(ctx context.Context) {
 	g.queue.Close()
 	ctx, cancel := context.WithTimeout(ctx, g.end)
@@ -418,7 +420,7 @@ func (g *httpServer) shutdown(ctx context.Context) {
 	}
 }
 
-// handOver gives a connection to the current server.
+// handOver passes a connection to the current server.
 func (r *run) handOver(c net.Conn) {
 	for {
 		r.mu.Lock()
@@ -436,7 +438,7 @@ func (r *run) handOver(c net.Conn) {
 	}
 }
 
-// accepting logs that connections cannot be accepted, or can again.
+// accepting logs that connections cannot be accepted, or that they can again.
 func (r *run) accepting(err error) {
 	if err != nil {
 		r.s.o.Logger.Error("cannot accept connections", "err", err)
@@ -445,7 +447,7 @@ func (r *run) accepting(err error) {
 	r.s.o.Logger.Info("connections are accepted again")
 }
 
-// stop closes the port, and ends when the requests in flight did.
+// stop closes the port, and returns when the requests in flight have ended.
 func (r *run) stop(ctx context.Context) {
 	close(r.stopping)
 	if r.door != nil {
@@ -461,8 +463,8 @@ func (r *run) stop(ctx context.Context) {
 	}
 }
 
-// inUse reports whether an address could not be opened because it is.
+// inUse reports whether an address could not be opened because it is in use.
 func inUse(err error) bool {
-	// The error's number differs by system, and its text does not.
+	// The error number depends on the system, but its text does not.
 	return strings.Contains(err.Error(), "address already in use") || strings.Contains(err.Error(), "Only one usage of each socket address")
 }

@@ -76,7 +76,7 @@ func suites(names string) (ids []uint16, err error) {
 	return ids, nil
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (t *TLS) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -117,7 +117,7 @@ func (t *TLS) files() (files []string) {
 	return files
 }
 
-// load reads the files and returns what a connection needs. t is validated.
+// load reads the files and returns a config for connections. t must be valid.
 func (t *TLS) load(http2 bool) (*tls.Config, error) {
 	cert, err := content("certificate", t.Cert, t.CertFile)
 	if err != nil {

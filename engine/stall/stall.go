@@ -1,18 +1,18 @@
-// Package stall finds operations that have not returned: a call into a
+// Package stall detects operations that have not returned: a call into a
 // component, a hook of a script, a stage, a request, the stop of a replaced
-// version. Whoever begins an operation that could hang says what it is and how
-// long it may take, and ends it when it has returned:
+// version. Code that begins an operation that could hang describes it and its
+// time limit, and ends it when it has returned:
 //
 //	op := o.Watch.Begin("send", time.Minute)
 //	defer op.End()
 //
-// The engine looks at the operations of all nodes every second, also while its
-// worker waits for one of them. From the moment an operation is overdue until it
-// ends, its node is unhealthy with the reason "stalled" and the time at which the
-// operation began, and weir_engine_operations_stalled counts it. Nothing is
-// interrupted: bounding the work is up to the one who does it. An operation that
-// waits by design, such as one that passes on backpressure, is not begun, or is
-// ended before it waits.
+// The engine checks the operations of all nodes every second, even while its
+// worker waits for one of them. From the time when an operation is overdue
+// until it ends, its node is unhealthy with the reason "stalled" and the time
+// at which the operation began, and weir_engine_operations_stalled counts it.
+// Nothing is interrupted: the code that performs the work must limit it. Do not
+// begin an operation that waits by design, such as one that passes on
+// backpressure, or end it before it waits.
 //
 // All methods are safe for concurrent use and work on a nil *Watch or *Op,
 // which do nothing.
@@ -27,10 +27,10 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// DefaultLimit is how long an operation may take that has no limit of its own.
+// DefaultLimit is the default time limit of an operation.
 const DefaultLimit = 15 * time.Second
 
-// Watch knows the operations of one node that are in progress.
+// Watch contains the operations in progress of one node.
 type Watch struct {
 	clock clock.Clock
 
@@ -41,31 +41,32 @@ type Watch struct {
 // New returns a Watch of a node without operations.
 func New(c clock.Clock) *Watch { return &Watch{clock: c} }
 
-// Op is an operation in progress. The zero value is no operation; Start uses it
-// repeatedly, without an allocation.
+// Op is an operation in progress. The zero value is not an operation; Start can
+// use it repeatedly, without an allocation.
 type Op struct {
 	w     *Watch
 	index int
 	call  Call
 }
 
-// Call says what an operation is.
+// Call describes an operation.
 type Call struct {
-	// What describes the operation in a few words: "send to http://…", "hook metrics".
+	// What is a short description of the operation: "send to http://…", "hook
+	// metrics".
 	What string
-	// Since is when it began.
+	// Since is the time when it began.
 	Since time.Time
-	// Limit is how long it may take.
+	// Limit is its time limit.
 	Limit time.Duration
 }
 
-// String says what has not returned, since when and what the limit is.
+// String describes the operation, when it began and its limit.
 func (c Call) String() string {
 	return fmt.Sprintf("%s has not returned since %s (limit %s)", c.What, c.Since.UTC().Format(time.RFC3339), c.Limit)
 }
 
-// Begin says that an operation begins, which may take that long; DefaultLimit if
-// limit is not above zero. End must be called.
+// Begin begins an operation with a time limit, or with DefaultLimit if limit is
+// not positive. End must be called.
 func (w *Watch) Begin(what string, limit time.Duration) *Op {
 	if w == nil {
 		return nil
@@ -75,7 +76,7 @@ func (w *Watch) Begin(what string, limit time.Duration) *Op {
 	return op
 }
 
-// Start is Begin for an Op of the caller's, which must have ended.
+// Start is like Begin, for the caller's Op, which must have ended.
 func (w *Watch) Start(op *Op, what string, limit time.Duration) {
 	if w == nil || op == nil {
 		return
@@ -90,8 +91,8 @@ func (w *Watch) Start(op *Op, what string, limit time.Duration) {
 	w.ops = append(w.ops, op)
 }
 
-// Next says that the operation has got on: from now on it does something else,
-// which may take that long.
+// Next records progress: from now on, the operation does something else, with
+// its own time limit.
 func (op *Op) Next(what string, limit time.Duration) {
 	if op == nil || op.w == nil {
 		return
@@ -105,7 +106,7 @@ func (op *Op) Next(what string, limit time.Duration) {
 	op.call = call
 }
 
-// End says that the operation has returned. It may be called again.
+// End ends the operation. It may be called again.
 func (op *Op) End() {
 	if op == nil || op.w == nil {
 		return
@@ -121,8 +122,8 @@ func (op *Op) End() {
 	op.w = nil
 }
 
-// Overdue returns the operations that have taken longer than they may, the
-// oldest first; nil when there are none.
+// Overdue returns the operations that have exceeded their limits, oldest first,
+// or nil if there are none.
 func (w *Watch) Overdue(now time.Time) (calls []Call) {
 	return w.list(func(c Call) bool { return now.Sub(c.Since) > c.Limit })
 }

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// lock takes f without waiting. The system releases it with the process. flock
-// rather than fcntl: the latter is lost when any descriptor of the file is
-// closed.
+// lock locks f without waiting. The system releases the lock when the process
+// ends. It uses flock rather than fcntl, whose lock is lost when any descriptor
+// of the file is closed.
 func lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -1,5 +1,5 @@
-// Package storage guards the data directory: one process at a time. It is not
-// for what lies in the directory.
+// Package storage locks the data directory, so that only one process uses it.
+// It does not manage the content of the directory.
 package storage
 
 import (
@@ -27,10 +27,10 @@ type Owner struct {
 	Since time.Time `json:"since"`
 }
 
-// LockedError is why Lock refused: another process has the directory.
+// LockedError is the error of Acquire if another process uses the directory.
 type LockedError struct {
 	Dir   string
-	Owner Owner // zero when the owner could not be read
+	Owner Owner // zero if the owner could not be read
 }
 
 func (e *LockedError) Error() string {
@@ -41,7 +41,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("cannot use the storage directory %s: %s has it; stop that one, or choose another with --storage.path", e.Dir, who)
 }
 
-// errHeld is what lock returns when another process has the file.
+// errHeld is the error of lock if another process holds it.
 var errHeld = errors.New("held by another process")
 
 // Lock is a locked data directory.
@@ -50,13 +50,13 @@ type Lock struct {
 	f   *os.File
 }
 
-// errEmpty is for an unset variable in a service file, which filepath.Abs would
-// turn into the working directory.
+// errEmpty is the error for an empty path, such as an unset variable in a
+// service file, which filepath.Abs would convert to the working directory.
 var errEmpty = errors.New("cannot use the storage directory: --storage.path is empty")
 
 // Check returns why dir cannot be the storage directory of a weir that runs or
-// has run: what only reads there must not take another directory for an empty
-// one.
+// has run, so that commands that only read do not mistake another directory for
+// an empty one.
 func Check(dir string) error {
 	if dir == "" {
 		return errEmpty
@@ -82,9 +82,9 @@ func Check(dir string) error {
 	return fmt.Errorf("cannot use the storage directory %s: %s; name the storage directory of a weir with --storage.path", dir, why)
 }
 
-// CheckPrivate returns an error if users other than the owner of dir can put
-// files into it or replace them: sockets, journals, states. It knows only the
-// permissions that Unix has.
+// CheckPrivate returns an error if users other than the owner of dir can create
+// or replace files in it: sockets, journals, state. It checks only Unix
+// permissions.
 func CheckPrivate(dir string) error {
 	fi, err := os.Stat(dir)
 	if err != nil {
@@ -96,10 +96,10 @@ func CheckPrivate(dir string) error {
 	return nil
 }
 
-// Acquire makes dir, with mode 0700, if it is not there, and locks it for this
-// process until Release or until the process ends, however that happens. When
-// another process has it the error is a *LockedError. now is written down for
-// others to read.
+// Acquire creates dir, with mode 0700, if it does not exist, and locks it for
+// this process until Release or until the process ends in any way. If another
+// process has locked it, the error is a *LockedError. now is stored for that
+// error in other processes.
 func Acquire(dir string, now time.Time) (*Lock, error) {
 	if dir == "" {
 		return nil, errEmpty
@@ -129,7 +129,8 @@ func Acquire(dir string, now time.Time) (*Lock, error) {
 	}
 	l := &Lock{dir: dir, f: f}
 	if err := l.writeOwner(now); err != nil {
-		// A refused process learns less then; a full disk is no reason not to start.
+		// Without the file, a refused process reports less; a full disk must not
+		// prevent the start.
 		_ = os.Remove(filepath.Join(dir, infoFile))
 	}
 	return l, nil
@@ -138,10 +139,10 @@ func Acquire(dir string, now time.Time) (*Lock, error) {
 // Dir returns the directory, absolute.
 func (l *Lock) Dir() string { return l.dir }
 
-// Release lets another process use the directory.
+// Release unlocks the directory.
 func (l *Lock) Release() error {
-	// The owner is removed while the lock is held, so that it is never that of
-	// the next.
+	// The owner is removed while the lock is held, so that it is never that of the
+	// next process.
 	errInfo := os.Remove(filepath.Join(l.dir, infoFile))
 	if errors.Is(errInfo, fs.ErrNotExist) {
 		errInfo = nil
@@ -152,8 +153,8 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-// writeOwner says who has the lock, in a file of its own: the locked one cannot
-// be read on Windows.
+// writeOwner writes the owner of the lock to a separate file, because a locked
+// file cannot be read on Windows.
 func (l *Lock) writeOwner(now time.Time) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -163,7 +164,7 @@ func (l *Lock) writeOwner(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// By rename, so that who is refused never reads half of it.
+	// Rename, so that another process never reads an incomplete file.
 	tmp := filepath.Join(l.dir, infoFile+".tmp")
 	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
 		return err

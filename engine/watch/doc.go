@@ -1,16 +1,15 @@
-// Package watch tells which files changed: the config, the scripts, the files
-// that components read. It is the importer of fsnotify.
+// Package watch reports which files changed: the config, the scripts, the files
+// that components read. Only this package imports fsnotify.
 //
-// Events of the operating system are hints that something happened; what
-// changed is found by looking. A change is a change of content (by hash) that
-// is still there when things have been quiet for 20 ms, or after 200 ms at
-// most: so a save is one change however the editor does it, and a save of the
-// same content is none. Directories are watched, not files, and every symbolic
-// link on the way, so that a rename, a swapped link, a directory that appears
-// later are all seen. Where there are no events (limits of the system), or not of
-// what others do (network file systems), files are looked at every second, and
-// read only when their time, size or identity changed.
+// Events of the operating system are only hints. Changes are found by comparing
+// files. A change is a change of content (by hash) that still exists after 20
+// ms without events, or after at most 200 ms. Therefore, a save is one change
+// however the editor does it, and saving the same content is not a change.
+// Directories are watched, not files, and every symbolic link on the path, so
+// that a rename, a replaced link and a directory that appears later are all
+// detected. Where events are unavailable (limits of the system), or incomplete
+// (network file systems), files are checked every second, and read only if
+// their time, size or identity changed.
 //
-// In a directory, names that begin with a dot or end with a tilde are not
-// looked at.
+// In a directory, names that begin with a dot or end with a tilde are ignored.
 package watch

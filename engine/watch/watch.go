@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// Quiet is how long a Watcher waits after the last event of a burst before it reports the
-// changes.
+// Quiet is how long a Watcher waits after the last event of a burst before it
+// reports the changes.
 const Quiet = 20 * time.Millisecond
 
 const (
@@ -113,8 +113,8 @@ func (w *Watcher) Set(paths []string) error {
 	if slices.Equal(wanted, w.wanted) {
 		return nil
 	}
-	// What was watched before keeps its state: a change that is about to be
-	// reported is not forgotten.
+	// Files that were already watched keep their state, so that a change that is
+	// about to be reported is not lost.
 	found := compareFiles(wanted, w.known, nil, w.o.Clock.Now())
 	for path, s := range found.files {
 		if !covers(w.wanted, path) {
@@ -336,8 +336,7 @@ func (l *loop) compare() (changed []string, files map[string]state, settled bool
 			known = nil
 		}
 		found = compareFiles(l.w.wanted, known, l.force, l.w.o.Clock.Now())
-		// What happened in a directory before it was watched is seen by looking
-		// again after.
+		// Changes in a directory before it was watched are found by checking again.
 		if !l.sync(found.dirs) {
 			break
 		}
