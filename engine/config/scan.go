@@ -34,6 +34,7 @@ type lexeme struct {
 
 func lex(f *token.File, text string) (ls []lexeme) {
 	s := scanner.New(f, []byte(text), nil, 0)
+	ls = make([]lexeme, 0, len(text)/6) // of a usual config
 	for {
 		pos, tok, lit := s.Scan()
 		ls = append(ls, lexeme{pos, tok, lit})
@@ -88,20 +89,21 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 			finish(f.Pos(len(text)))
 			break
 		}
-		p := l.pos.Position()
+		at := l.pos.Offset()
+		first := at == 0 || text[at-1] == '\n' // in its line
 		n := 0
-		if l.tok == token.IDENT && (p.Column == 1 || cur == nil) {
+		if l.tok == token.IDENT && (first || cur == nil) {
 			n = header(ls[i:])
 		}
 		// In formatted files, only top-level statements are at column 1. If a block
 		// is still open there, its closing bracket is missing.
-		if cur != nil && n > 1 && p.Column == 1 && len(closers) > base {
+		if cur != nil && n > 1 && first && len(closers) > base {
 			cur.unclosed = true
 			base = len(closers)
 			finish(l.pos)
 		}
 		if cur == nil && l.tok != token.TERMINATOR {
-			cur = &statement{start: l.pos.Offset(), line: p.Line, id: l.lit, header: newSpan(l.pos, l.pos.Add(len(l.lit)-1))}
+			cur = &statement{start: at, line: l.pos.Position().Line, id: l.lit, header: newSpan(l.pos, l.pos.Add(len(l.lit)-1))}
 			if n > 0 {
 				var parts []string
 				for _, h := range ls[i : i+n] {
