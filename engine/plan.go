@@ -190,8 +190,7 @@ func (x *planner) connect() {
 				p.broken = append(p.broken, w)
 			}
 			if w.usable() {
-				w.args = w.newArgs()
-				ds := w.withOrigin(w.block.Decode(w.values(), w.args))
+				ds := x.decode(w)
 				if ds.OnlyUnknown() {
 					ds = append(ds, w.checked(x.e.storage)...)
 				}
@@ -222,6 +221,41 @@ func (x *planner) connect() {
 		}
 	}
 	p.connectFlow()
+}
+
+// decode sets the arguments of a component or a service, and returns what is wrong with
+// them. Most blocks of a config stay as they are when it changes, and decoding is half of
+// the work of a reload, so a block takes over the arguments that it had if they cannot be
+// different.
+func (x *planner) decode(w *wanted) config.Diagnostics {
+	w.args = w.newArgs()
+	if old := x.unchanged(w); old != nil {
+		w.args = old.args
+		return nil
+	}
+	return w.withOrigin(w.block.Decode(w.values(), w.args))
+}
+
+// unchanged returns what a component was in the plan that runs if its block, which must
+// have had no mistakes or warnings, would be decoded with the same result: it was written
+// in the same way, and it refers to nothing but receivers that are the same.
+func (x *planner) unchanged(w *wanted) *wanted {
+	if x.e.plan == nil || x.mode.unknown || w.kind != kindComponent || w.m.id != "" || w.err != nil {
+		return nil
+	}
+	old := x.e.plan.wanted[w.id]
+	if old == nil || old.kind != kindComponent || !old.certain || old.err != nil || old.mistake != nil || len(old.found) > 0 ||
+		old.reg.Name != w.reg.Name || old.reg.Version != w.reg.Version || !sameType(old.args, w.args) || !w.block.SameText(old.block) {
+		return nil
+	}
+	if w.block.RefersTo(func(name string) bool {
+		id, ok := strings.CutSuffix(name, ".receiver")
+		now, before := x.p.wanted[id], x.e.plan.wanted[id]
+		return !ok || now == nil || before == nil || now.kind != kindComponent || now.recv != before.recv
+	}) {
+		return nil
+	}
+	return old
 }
 
 // withOrigin says in mistakes about the names of arguments where the component

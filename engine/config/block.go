@@ -22,6 +22,7 @@ type Block struct {
 	Span
 
 	stmt *ast.BlockStmt
+	text string // of the whole block; "" if it is nested or in a file with errors
 	refs []Reference
 	// of contains the references in each decoded expression, because a block
 	// inside a declare is decoded for each instance.
@@ -39,6 +40,10 @@ func newBlock(stmt *ast.BlockStmt) *Block {
 	}
 	return b
 }
+
+// SameText reports whether two top-level blocks were written in the same way, so that
+// they have the same arguments if the values that they refer to are the same.
+func (b *Block) SameText(other *Block) bool { return b.text != "" && b.text == other.text }
 
 // aside is part of the IDs of blocks that are defined twice.
 const aside = " (block "

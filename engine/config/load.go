@@ -146,6 +146,9 @@ func (c *Config) parse() (ds Diagnostics) {
 					"the top level of a config has only blocks")
 			case *ast.BlockStmt:
 				b := newBlock(stmt)
+				if len(errs) == 0 {
+					b.text = c.Files[name][stmt.NamePos.Offset() : stmt.RCurlyPos.Offset()+1]
+				}
 				if first, ok := seen[b.ID]; ok {
 					ds.add(b.Span, fmt.Sprintf("block %s is defined twice", b.ID),
 						fmt.Sprintf("first defined at %s; give one of them another label", first.Span))

@@ -26,6 +26,11 @@ func (r Reference) String() string { return r.name }
 // including nested blocks and names of the standard library.
 func (b *Block) References() []Reference { return slices.Clone(b.refs) }
 
+// RefersTo reports whether f returns true for one of the dotted names of References.
+func (b *Block) RefersTo(f func(name string) bool) bool {
+	return slices.ContainsFunc(b.refs, func(r Reference) bool { return f(r.name) })
+}
+
 // Resolve returns the nodes that the block refers to, in order and without
 // duplicates. It returns a diagnostic for each reference that is neither in
 // scope nor in the standard library, or that its node does not export.
