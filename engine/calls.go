@@ -34,7 +34,6 @@ const (
 // pendingCall is a call that the worker does not wait for any more.
 type pendingCall struct {
 	done    chan struct{} // closed when the worker has taken over the outcome
-	lasts   chan struct{} // closed when nobody is to wait for it any more; may be nil
 	givenUp bool          // nobody wants the outcome any more; the worker's own
 	changes []*change     // that are complete then
 }
@@ -105,7 +104,6 @@ func (e *Engine) runAndWait(ctx context.Context, job func() error) error {
 	for _, c := range begun {
 		select {
 		case <-c.done:
-		case <-c.lasts:
 		case <-e.box.closed:
 			return ErrNotRunning
 		case <-ctx.Done():

@@ -186,7 +186,8 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	}
 	e.change.since(component.StepCompile, start)
 	w.await(running)
-	if _, collides := errors.AsType[collisionError](w.err); w.err != nil && !collides {
+	x.substitute(w, running)
+	if _, collides := errors.AsType[collisionError](w.err); w.err != nil && !w.instead && !collides {
 		w.err = refuse(running, w.reg.Version, component.StepCompile, w.err)
 	}
 	if err := x.mode.demoted[w.id]; err != nil {
@@ -405,5 +406,5 @@ func unless(err error, r component.Registration, name string) component.Registra
 	if err == nil {
 		return r
 	}
-	return component.Registration{Name: name, Version: r.Version, Sources: r.Sources}
+	return component.Registration{Name: name, Version: r.Version, Sources: r.Sources, Instead: r.Instead}
 }

@@ -28,6 +28,9 @@ type planMode struct {
 	demoted, kept map[string]error
 	// awaits are the nodes whose exports may be what makes these mistakes.
 	awaits map[string]bool
+	// unfit are the nodes, by ID, to which the version that Registration.Instead
+	// returns does not fit, and why.
+	unfit map[string]error
 	// rejected are the nodes, by ID, whose new registration failed its trial.
 	rejected map[string]*rejected
 }
@@ -36,13 +39,14 @@ type planMode struct {
 // with ctx.
 func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, error) {
 	cfg, ds := e.readConfig(path)
-	p, more := e.makePlan(cfg, planMode{})
+	mode := planMode{unfit: map[string]error{}}
+	p, more := e.planFitting(cfg, mode)
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
 		if q, err := e.planTolerantly(cfg); err == nil {
 			p, more = q, nil
 		}
 	} else if !ds.HasErrors() && !more.HasErrors() {
-		p = e.choose(ctx, p, planMode{})
+		p = e.choose(ctx, p, mode)
 	}
 	ds = append(ds, more...)
 	ds = append(ds, e.checkServices(p)...).Sort()
@@ -223,7 +227,7 @@ func (p *plan) withSource(d config.Diagnostic) config.Diagnostic {
 // freshRegistration reports whether a node's component is not the one that
 // runs.
 func (e *Engine) freshRegistration(w *wanted) bool {
-	if w == nil || w.kind != kindComponent || w.err != nil {
+	if w == nil || w.kind != kindComponent || w.err != nil && !w.instead {
 		return false
 	}
 	n := e.nodes[w.id]

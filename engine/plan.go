@@ -78,6 +78,9 @@ type wanted struct {
 	// err says why reg is not what the catalogs have now, but the last good
 	// one, or unusable when there never was one.
 	err error
+	// instead says that reg is not the version that the catalog has, but the one that
+	// Registration.Instead returned.
+	instead bool
 	// mistake says what is wrong with the arguments since values changed.
 	mistake error
 	// waits is what the node waits for, as it is, although its arguments are known.

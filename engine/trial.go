@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -89,7 +88,6 @@ type trial struct {
 	followed  bool                 // a plan was made with the verdict; the worker's own
 	late      *pendingCall         // the worker did not wait for it; nil if it did; the worker's own
 	steps     map[string]time.Duration
-	canary    chan struct{} // closed when a canary begins
 }
 
 // of reports whether the trial answers for what is wanted.
@@ -166,9 +164,8 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 
 // beginTrial begins the trial of a version, which ends with ctx at the latest.
 func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
-	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}, canary: make(chan struct{})}
+	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}}
 	ctx, t.cancel = context.WithCancel(ctx)
-	lasts := sync.OnceFunc(func() { close(t.canary) })
 	var now *service.Trial // the step that is in progress
 	begin := func(step string) {
 		was, at := now, e.clock.Now()
@@ -179,9 +176,6 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 			now = &service.Trial{Version: w.reg.Version, Step: step, Since: at}
 		}
 		e.history.begin(w.id, was, now)
-		if step == component.StepCanary {
-			lasts()
-		}
 	}
 	c := component.Trial{Node: w.id, Args: w.args, Begin: begin}
 	if n := e.nodes[w.id]; n != nil && n.current != nil && !n.current.crashed {
@@ -214,10 +208,6 @@ func (e *Engine) awaitTrials(begun []*trial) {
 	for i, t := range begun {
 		select {
 		case <-t.done:
-		case <-t.canary:
-			if !t.ended() {
-				e.followLater(t)
-			}
 		case <-patience:
 			for _, t := range begun[i:] {
 				e.followLater(t)
@@ -230,15 +220,9 @@ func (e *Engine) awaitTrials(begun []*trial) {
 // followLater has the worker apply the files again when a trial has ended.
 func (e *Engine) followLater(t *trial) {
 	p := e.newPendingCall()
-	p.lasts = t.canary
 	e.pending[p], t.late, e.change.began = true, p, true
 	e.wg.Go(func() {
-		select {
-		case <-t.done:
-		case <-e.box.closed: // weir stops
-			t.cancel()
-			<-t.done
-		}
+		<-t.done
 		e.box.post(func() {
 			defer close(p.done)
 			delete(e.pending, p)

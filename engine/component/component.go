@@ -192,6 +192,11 @@ type Registration struct {
 	// from several goroutines, and ends ctx when another version is wanted. nil:
 	// every version may run.
 	Trial func(ctx context.Context, t Trial) *Rejection
+	// Instead returns the version that a node, given by its ID, runs instead of this
+	// one: a version that the user pinned or, if Err is set, the last good version,
+	// which runs until another one does. nil means none. The engine calls it for every
+	// plan, so it must return soon. It may be nil, and may be set together with Err.
+	Instead func(node string) *Registration
 	// Activated is told that a component of this version became active on a node, by
 	// the node's ID, and when. It is called from a goroutine of its own and may block.
 	// Calls for one node may come out of order. It may be nil.

@@ -1,0 +1,142 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// insteadOf has a registration name another version.
+func insteadOf(r component.Registration, other *component.Registration) component.Registration {
+	r.Instead = func(node string) *component.Registration {
+		if node != "test.sink.a" {
+			return nil
+		}
+		return other
+	}
+	return r
+}
+
+var errCompile = errors.New("a.lua:3: unexpected end")
+
+func broken(version string) component.Registration {
+	return component.Registration{Name: "test.sink", Version: version, Err: errCompile}
+}
+
+// A pinned node runs its version at the start and after a change; other nodes run the
+// version on disk.
+func TestPinned(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		one := v.version("1", nil)
+		v.save(insteadOf(v.version("2", nil), &one))
+		l.start("test.sink \"a\" { }\ntest.sink \"b\" { }")
+		want := func(a, b string) {
+			t.Helper()
+			if gotA, gotB := l.info("test.sink.a").Version, l.info("test.sink.b").Version; gotA != a || gotB != b {
+				t.Errorf("a runs version %s and b %s, want %s and %s", gotA, gotB, a, b)
+			}
+		}
+		change := func(r component.Registration) {
+			t.Helper()
+			v.save(r)
+			if err := l.changed(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want("1", "2")
+		change(v.version("2", nil))
+		want("2", "2")
+		change(insteadOf(v.version("2", nil), &one))
+		want("1", "2")
+
+		// A pinned version that does not fit the config does not replace the running one.
+		change(v.version("2", nil))
+		if err := l.reload("test.sink \"a\" {\n  value = \"x\"\n}\ntest.sink \"b\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		other := v.version("0", nil)
+		other.NewArgs = func() any { return &struct{}{} }
+		change(insteadOf(v.version("2", nil), &other))
+		want("2", "2")
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 2; 0 refused by check: ")
+		change(v.version("2", nil))
+		l.wantHealth("test.sink.a", component.Healthy, "")
+	})
+}
+
+// At the start, a pinned version that does not fit the config is left out.
+func TestPinnedDoesNotFit(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		other := v.version("1", nil)
+		other.NewArgs = func() any { return &struct{}{} }
+		v.save(insteadOf(v.version("2", nil), &other))
+		l.start("test.sink \"a\" {\n  value = \"x\"\n}")
+		v.wantRuns(t, "2")
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 2; 1 refused by check: ")
+	})
+}
+
+// If the version on disk is broken at the start, the last good one runs until another
+// one does.
+func TestLastGood(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		one := v.version("1", nil)
+		v.save(insteadOf(broken("2"), &one))
+		l.start("test.sink \"a\" { }\ntest.value \"b\" { }")
+		v.wantRuns(t, "1")
+		const message = "running version 1; 2 refused by compile: a.lua:3: unexpected end"
+		l.wantHealth("test.sink.a", component.Unhealthy, message)
+		l.wantSaid("started c.alloy (… ms), 2 nodes, 1 failed\ncannot reload test.sink.a: " + message)
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantSaid("")
+
+		v.save(insteadOf(broken("3"), nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 1; 3 refused by compile")
+		v.save(v.version("4", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "4")
+		l.wantHealth("test.sink.a", component.Healthy, "")
+
+		// While a version runs, a broken one is not replaced by another.
+		v.save(insteadOf(broken("5"), &one))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "4")
+	})
+}
+
+// A last good version that does not fit the config does not stop weir from starting.
+func TestLastGoodDoesNotFit(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		other := v.version("1", nil)
+		other.NewArgs = func() any { return &struct{}{} }
+		other.Build = func(o component.Options, _ any, _ component.Component) (component.Component, error) {
+			return l.build(o, &arguments{}, nil)
+		}
+		v.save(insteadOf(broken("2"), &other))
+		l.start("test.sink \"a\" {\n  value = \"x\"\n}")
+		l.wantHealth("test.sink.a", component.Unhealthy, "no version is running; 2 refused by compile: a.lua:3: unexpected end")
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.reload("test.sink \"a\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 1; 2 refused by compile")
+	})
+}
