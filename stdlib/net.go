@@ -12,16 +12,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// networks is a table of networks. The longest network that contains an address
-// is used.
+// networks are a table of networks: the longest that has an address wins.
 type networks struct {
-	lengths []int // the existing prefix lengths, longest first; IPv6 lengths are increased by 128
+	lengths []int // of prefixes that there are, the longest first; of IPv6, 128 more
 	entries map[netip.Prefix]int
 	names   []string // as given
 }
 
-// netModule has functions for addresses and networks. It does not access the
-// network.
+// netModule has addresses and networks, no way to reach them.
 func netModule() *scripting.Module {
 	ip := text("ip", "The address.")
 	typ := &scripting.ObjectType{
@@ -165,8 +163,8 @@ func netModule() *scripting.Module {
 	}
 }
 
-// parseAddress parses an address. IPv4 addresses are always represented by 4
-// bytes. The zone is removed, because it is only valid on one machine.
+// parseAddress reads an address; IPv4 is 4 bytes, whatever its form. A zone is
+// of matter to one machine only, and left out.
 func parseAddress(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -175,8 +173,7 @@ func parseAddress(s string) (netip.Addr, error) {
 	return a.Unmap().WithZone(""), nil
 }
 
-// reason returns the message of an error of package netip, without the quoted
-// text.
+// reason is what package netip says is wrong, without the text it quotes.
 func reason(err error) string {
 	msg := err.Error()
 	if _, why, ok := strings.Cut(msg, `"): `); ok {
@@ -229,7 +226,7 @@ func newNetworks(typ *scripting.ObjectType, cidrs *scripting.List) (scripting.Va
 	return &scripting.Object{Type: typ, Data: n}, nil
 }
 
-// lengthOf distinguishes the lengths of IPv4 and IPv6 prefixes.
+// lengthOf tells the lengths of IPv4 and IPv6 prefixes apart.
 func lengthOf(a netip.Addr, bits int) int {
 	if a.Is4() {
 		return bits
@@ -237,7 +234,8 @@ func lengthOf(a netip.Addr, bits int) int {
 	return bits + 128
 }
 
-// find returns the index of the smallest network that contains an address, or -1.
+// find returns the index of the smallest network that has an address, -1 for
+// none.
 func (n *networks) find(ip string) (int, error) {
 	a, err := parseAddress(ip)
 	if err != nil {
@@ -246,7 +244,7 @@ func (n *networks) find(ip string) (int, error) {
 	for _, k := range n.lengths {
 		bits := k - lengthOf(a, 0)
 		if bits < 0 || bits > a.BitLen() {
-			continue // of the other IP version
+			continue // of the other version
 		}
 		p, err := a.Prefix(bits)
 		if err != nil {

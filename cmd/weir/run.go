@@ -38,6 +38,7 @@ type runOptions struct {
 	storage     string
 	scripts     string
 	test        bool
+	lastGood    bool
 	sandbox     bool
 	sandboxAddr string
 	shutdown    time.Duration
@@ -59,7 +60,8 @@ contains a mistake, the running version stays active.
 A script takes over when its tests pass, at the start and after a save. If they
 fail, weir runs the last version that passed, from the history of scripts in
 --storage.path. If no version has passed, the script runs as it is. In both cases,
-the log, the health of the component, the page and 'weir check' report it.
+the log, the health of the component, the page and 'weir check' report it. If a script
+contains an error at the start, weir runs the last version that was active.
 
 With --sandbox, weir starts a throwaway Prometheus and passes its URL to the
 config, where sys.env("WEIR_SANDBOX_URL") returns it. Without CONFIG, it runs a
@@ -111,6 +113,7 @@ Exit codes:
 	f := cmd.Flags()
 	f.BoolVar(&o.poll, "config.poll", false, "check files for changes every second instead of waiting for file events")
 	f.BoolVar(&o.watch, "config.watch", true, "reload when the files of the config change; scripts are always watched")
+	f.BoolVar(&o.lastGood, "config.last-good", true, "if a script contains an error at the start, run the last version that was active")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")
@@ -167,7 +170,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 			return os.LookupEnv(name)
 		}
 	}
-	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), versions.DefaultLimits, s.telemetry.Logger()), lookupEnv: lookupEnv}
+	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, lastGood: o.lastGood, versions: versions.Open(lock.Dir(), versions.DefaultLimits, s.telemetry.Logger()), lookupEnv: lookupEnv}
 	use.compilers = registry.NewCompilers(0)
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)

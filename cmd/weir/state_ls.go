@@ -146,6 +146,9 @@ type statusNode struct {
 	ID      string   `json:"id"`
 	Version string   `json:"version"` // of the script
 	Sources []string `json:"sources"`
+	Health  struct {
+		Message string `json:"message"`
+	} `json:"health"`
 }
 
 // nodesOf returns the nodes of the weir that runs with a storage directory.

@@ -29,7 +29,8 @@ func languages() []scripting.Language { return []scripting.Language{lua.New(), j
 type scriptsUse struct {
 	log       *slog.Logger
 	checks    *registry.Checks                          // nil: only the checks that loading a script needs
-	versions  *versions.Store                           // nil: there is no last good version
+	versions  *versions.Store                           // nil: scripts have no history
+	lastGood  bool                                      // whether it replaces a script that cannot be used
 	untested  bool                                      // versions run without tests
 	compilers *registry.Compilers                       // nil: each folder has its own
 	lookupEnv func(name string) (value string, ok bool) // nil: os.LookupEnv
@@ -46,12 +47,14 @@ func (u scriptsUse) options(dir string) registry.Options {
 		Checks:    u.checks,
 		Compilers: u.compilers,
 		Logger:    u.log,
+		Versions:  u.versions,
+		LastGood:  u.lastGood,
 	}
 	if u.lookupEnv == nil {
 		o.Outside.LookupEnv = os.LookupEnv
 	}
 	if !u.untested {
-		o.Test, o.Versions = scripttest.OnReload(langs, stdlib.Modules()), u.versions
+		o.Test = scripttest.OnReload(langs, stdlib.Modules())
 	}
 	return o
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// InJS translates a doc from the names of Lua to those of JavaScript: nil is
-// undefined, methods are called with a dot and names are in camelCase.
+// InJS translates a doc, which uses the names of Lua, for readers of JavaScript:
+// nil is undefined, methods are called with a dot and names are in camelCase.
 func InJS(doc string) string {
 	doc = strings.NewReplacer(
 		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
@@ -52,8 +52,7 @@ var (
 	snakeWord  = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b`)
 )
 
-// camelNames are the names with an underscore that are in camelCase in
-// JavaScript.
+// camelNames are the names with an underscore that JavaScript has in camelCase.
 var camelNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{"old_state": true, "old_version": true}
 	var params func(ps []scripting.Param)
@@ -82,12 +81,12 @@ var camelNames = sync.OnceValue(func() map[string]bool {
 			function(&m.Funcs[i])
 		}
 	}
-	// The attributes of a block keep their names.
+	// What a block is written with has its own names.
 	delete(names, "on_error")
 	return names
 })
 
-// jsValues returns values in JavaScript syntax, separated by commas.
+// jsValues are values as JavaScript writes them, with commas between.
 func jsValues(vs []scripting.Value) string {
 	parts := make([]string, len(vs))
 	for i, v := range vs {
@@ -96,7 +95,7 @@ func jsValues(vs []scripting.Value) string {
 	return strings.Join(parts, ", ")
 }
 
-// jsValue returns a value in JavaScript syntax.
+// jsValue is a value as JavaScript writes it.
 func jsValue(v scripting.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -139,7 +138,7 @@ func jsValue(v scripting.Value) string {
 	return fmt.Sprint(v)
 }
 
-// jsQuote returns a text as a JavaScript literal.
+// jsQuote is a text as JavaScript reads it.
 func jsQuote(s string) string {
 	if strings.Contains(s, `"`) && !strings.ContainsAny(s, "'\\\n\r\t") {
 		return "'" + s + "'"
@@ -151,11 +150,10 @@ func jsQuote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// camelAll converts a doc of JavaScript only: all names are in camelCase.
+// camelAll is a doc of what only JavaScript has: all names are in camelCase.
 func camelAll(doc string) string { return snakeWord.ReplaceAllStringFunc(doc, scripting.CamelCase) }
 
-// jsSignature returns the parameters in parentheses. Optional parameters end in
-// ?.
+// jsSignature is the parameters in parentheses; optional ones have a ?.
 func jsSignature(f *scripting.Function) string {
 	var names []string
 	for i, p := range f.Params {

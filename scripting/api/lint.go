@@ -11,46 +11,44 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Known is a linter's information about a value: its entry in the table.
-// Nothing is known about a nil Known.
+// Known is what a linter knows of a value that no one has made yet: what of the
+// table it is. A nil one is not known.
 type Known struct {
-	Name   string // name in messages
+	Name   string // how it is called, for messages
 	Object *scripting.ObjectType
 	Module *scripting.Module
 	Fn     *scripting.Function
-	Method bool                  // Fn is called as a method,
-	Of     *scripting.ObjectType // of an object of this type
-	Fields map[string]*Known     // declared members of the definition,
-	What   string                // the kind of such a member,
-	Where  string                // and the key that declares it
+	Method bool                  // Fn is called on its object,
+	Of     *scripting.ObjectType // which is of this type
+	Fields map[string]*Known     // what the definition declares, and
+	What   string                // what one of them is,
+	Where  string                // and the key it is declared in
 	Yields []*Known              // of an iterator
-	Rest   bool                  // the iterator returns any number of values after Yields
+	Rest   bool                  // the iterator gives more values than Yields, however many
 	Plain  bool                  // it is a text, a number or a boolean
-	Own    any                   // additional information of a language
+	Own    any                   // what a language knows beside that
 }
 
-// Rules determine what is known of a value's members, from the table of the API
-// and the definition. The linters of all languages use them.
+// Rules say what is known of what a value has, by the table of the API and by
+// what a definition declares. The linters of all languages go by them.
 type Rules struct {
 	Table   *Table
-	Def     *scripting.Definition // nil if the file's definition is unknown
+	Def     *scripting.Definition // nil: it is not known whose file it is
 	Modules map[string]*scripting.Module
-	// Spell returns the spelling of a declared name in the language.
+	// Spell is how the language spells a declared name.
 	Spell func(name string) string
-	// Length is the field with the number of records, or "" if the language uses
-	// #.
+	// Length is the field that has the number of records, "" where # does.
 	Length string
-	// Series returns the error for ctx.x in hooks whose result is cached.
+	// Series is what the language says of ctx.x in hooks whose answer is remembered.
 	Series func(what string) error
-	// Instead returns a replacement for a missing member. If it is "" or Instead
-	// is nil, the hint lists the members.
+	// Instead is what to write in the place of a member that is not there; "" for
+	// nothing better than a list of those that are. nil: always that.
 	Instead func(owner *Known, name string) string
-	// Say reports a finding at a name. at is a position in the form of the
-	// language.
+	// Say notes a finding at a name. at is a place as the language counts them.
 	Say func(warning bool, at int, name string, err error, hint string)
 }
 
-// Member returns what is known of owner.name. A missing member is a finding.
+// Member is what is known of owner.name; one that is not there is a finding.
 func (r *Rules) Member(owner *Known, name string, at int) *Known {
 	switch {
 	case owner == nil:
@@ -112,7 +110,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 		}
 	}
 	if t == r.Table.Labels || t == r.Table.Metadata || len(t.Fields)+len(t.Methods) == 0 {
-		return nil // any name is allowed
+		return nil // any name may be there
 	}
 	err, hint := Unknown(r.spelt(t), key), ""
 	if r.Instead != nil {
@@ -128,7 +126,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 	return nil
 }
 
-// spelt returns a type whose members have the spelling of the language.
+// spelt is a type with its members as the language spells them.
 func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
 	out := *t
 	out.Fields, out.Methods = slices.Clone(t.Fields), slices.Clone(t.Methods)
@@ -145,7 +143,7 @@ func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
 	return &out
 }
 
-// Set checks an assignment to a field.
+// Set looks at a field that is assigned to.
 func (r *Rules) Set(owner *Known, name string, at int) {
 	switch {
 	case owner == nil:
@@ -161,7 +159,7 @@ func (r *Rules) Set(owner *Known, name string, at int) {
 	}
 }
 
-// needed reports a part of ctx that is missing in the script's needs.
+// needed finds a part of ctx that the script does not say it needs.
 func (r *Rules) needed(owner *Known, key string, at int) {
 	if r.Def == nil || owner.Object != r.Table.Context {
 		return
@@ -178,11 +176,11 @@ func (r *Rules) needed(owner *Known, key string, at int) {
 	}
 }
 
-// plain are the kinds of values that have no members and cannot be called.
+// plain are the kinds of values that have nothing and cannot be called.
 var plain = map[scripting.Kind]bool{scripting.KindString: true, scripting.KindInt: true, scripting.KindNumber: true, scripting.KindBool: true}
 
-// Called checks a value that is called as a function, and reports whether that
-// is an error.
+// Called looks at a value that is called as a function, and reports whether that
+// is a mistake.
 func (r *Rules) Called(k *Known, word string, at int) bool {
 	var functions []string
 	switch {
@@ -206,7 +204,7 @@ func (r *Rules) Called(k *Known, word string, at int) bool {
 	return true
 }
 
-// maxListed is the maximum number of functions in a hint.
+// maxListed is how many functions a hint lists.
 const maxListed = 12
 
 func (r *Rules) functions(fs []scripting.Function) (names []string) {
@@ -216,7 +214,7 @@ func (r *Rules) functions(fs []scripting.Function) (names []string) {
 	return names
 }
 
-// Value returns what is known of a field or parameter.
+// Value is what is known of a field or parameter.
 func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	if p.Kind != scripting.KindObject || p.Type == nil || len(p.Or) > 0 {
 		if plain[p.Kind] && !p.Optional && len(p.Or) == 0 {
@@ -226,7 +224,7 @@ func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	}
 	switch {
 	case (p.Type == r.Table.Arguments || name == "ctx.state") && r.Def == nil:
-		return nil // another file, whose arguments are unknown
+		return nil // another file: whose arguments they are is not known
 	case p.Type == r.Table.Arguments:
 		return r.arguments(r.Def.Args, name)
 	case name == "ctx.state":
@@ -240,7 +238,7 @@ func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	return &Known{Object: p.Type, Name: name}
 }
 
-// arguments returns what is known of ctx.args, or of a block in it.
+// arguments is what is known of ctx.args, or of a block in it.
 func (r *Rules) arguments(args []*scripting.Arg, name string) *Known {
 	k := &Known{Object: r.Table.Arguments, Name: name, What: "argument", Where: "args", Fields: map[string]*Known{}}
 	for _, a := range args {
@@ -256,14 +254,13 @@ func (r *Rules) arguments(args []*scripting.Arg, name string) *Known {
 	return k
 }
 
-// dotted reports whether the functions of an object are called with a dot in
-// Lua.
+// dotted reports whether what an object has is called without it in Lua.
 func (r *Rules) dotted(k *Known) bool {
 	t := r.Table
 	return k.Object == t.Context || k.Object == t.Remembered || k.Object == t.Log || slices.Contains(t.Parts(), k.Object)
 }
 
-// Result returns what is known of the first result of a function.
+// Result is what is known of the first result of a function.
 func (r *Rules) Result(f *Known) *Known {
 	res := f.Fn.Result
 	switch res.Kind {
@@ -285,7 +282,7 @@ func (r *Rules) Result(f *Known) *Known {
 	return nil
 }
 
-// Parameters returns what is known of the parameters of a callback.
+// Parameters are what is known of the parameters of a callback.
 func (r *Rules) Parameters(p *scripting.Param) []*Known {
 	if p.Call == nil {
 		return nil
@@ -300,8 +297,7 @@ func (r *Rules) Parameters(p *scripting.Param) []*Known {
 	return out
 }
 
-// Options returns the alternative of p that is a table with all keys, or p if
-// there is none.
+// Options is which of the tables that p may be has all keys: p if none has.
 func Options(p *scripting.Param, keys []string) *scripting.Param {
 	fits := func(p *scripting.Param) bool {
 		for _, key := range keys {
@@ -319,7 +315,7 @@ func Options(p *scripting.Param, keys []string) *scripting.Param {
 	return p
 }
 
-// Open reports whether p is or may be a table with arbitrary keys.
+// Open reports whether p is a table, or may be one, with any keys.
 func Open(p *scripting.Param) bool {
 	open := func(p scripting.Param) bool {
 		return p.Kind == scripting.KindMap && p.Fields == nil || p.Kind == scripting.KindList || p.Kind == scripting.KindAny

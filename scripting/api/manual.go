@@ -9,23 +9,23 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Lang is the language of a manual.
+// Lang is the language that a manual speaks of.
 type Lang string
 
-// The languages. TypeScript is the same as JavaScript.
+// The languages. TypeScript has what JavaScript has.
 const (
-	Both Lang = "" // examples and names in both languages, and Lua's spelling elsewhere
+	Both Lang = "" // examples and names in both, otherwise Lua's words
 	Lua  Lang = "lua"
 	JS   Lang = "js"
 )
 
-// Has reports whether a language has the subject of an entry.
+// Has reports whether a language has what an entry is about.
 func (e *Entry) Has(l Lang) bool {
 	return l == Both || l == Lua && e.Head != "" || l == JS && e.JS != ""
 }
 
-// view returns the language for the text of an entry: the requested one, or the
-// one that has it.
+// view is the language of an entry's words: that which is asked for, or which
+// has it.
 func (e *Entry) view(l Lang) Lang {
 	switch {
 	case e.Head == "":
@@ -36,7 +36,7 @@ func (e *Entry) view(l Lang) Lang {
 	return Lua
 }
 
-// heads returns the calls of an entry.
+// heads are how an entry is called.
 func (e *Entry) heads(l Lang) []string {
 	if e.view(l) == JS {
 		return []string{e.JS}
@@ -47,8 +47,7 @@ func (e *Entry) heads(l Lang) []string {
 	return []string{e.Head}
 }
 
-// Text returns an entry for a terminal. paint emphasizes headings; it may be
-// nil.
+// Text returns an entry for a terminal. paint emphasizes headings; nil: nothing.
 func (e *Entry) Text(l Lang, paint func(string) string) string {
 	if paint == nil {
 		paint = func(s string) string { return s }
@@ -90,7 +89,7 @@ func (e *Entry) Text(l Lang, paint func(string) string) string {
 	return b.String()
 }
 
-// words writes a manual in the spelling of a language.
+// words write a manual in the words of a language.
 type words Lang
 
 func (v words) js() bool { return Lang(v) == JS }
@@ -109,7 +108,7 @@ func (v words) name(s string) string {
 	return s
 }
 
-// params writes parameters or fields. Nested ones follow below.
+// params writes parameters or fields, those inside of one below it.
 func (v words) params(b *strings.Builder, ps []scripting.Param, depth int) {
 	by := strings.Repeat("  ", depth)
 	for _, p := range ps {
@@ -130,7 +129,7 @@ func (v words) params(b *strings.Builder, ps []scripting.Param, depth int) {
 	}
 }
 
-// Markdown returns an entry as part of a book.
+// Markdown returns an entry as a part of a book.
 func (e *Entry) Markdown(l Lang) string {
 	v := words(e.view(l))
 	var b strings.Builder
@@ -183,12 +182,12 @@ func (v words) markdown(b *strings.Builder, ps []scripting.Param, by string) {
 
 func code(s string) string { return "`" + strings.ReplaceAll(s, "`", "'") + "`" }
 
-// escape escapes a doc for Markdown.
+// escape keeps Markdown from reading a doc's characters as its own.
 func escape(s string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`, "|", `\|`).Replace(s)
 }
 
-// returns returns the description of a call's results.
+// returns says what a call gives.
 func (e *Entry) returns(v words) string {
 	r := e.Result
 	if r.Doc == "" && r.Kind == scripting.KindAny && !r.Fails {
@@ -213,7 +212,7 @@ func (e *Entry) returns(v words) string {
 	return strings.TrimSpace(kind)
 }
 
-// typeText returns the type of a parameter for docs.
+// typeText is the type of a parameter as docs write it.
 func typeText(p scripting.Param) string {
 	s := p.Kind.String()
 	switch {
@@ -253,14 +252,14 @@ func resultType(r scripting.Result) string {
 	return s
 }
 
-// exampleText contains the examples of an entry in one language.
+// exampleText are the examples of an entry in one language.
 type exampleText struct {
 	title string
 	lang  Lang
 	code  []string
 }
 
-// examples returns an entry's examples in the requested languages.
+// examples are an entry's examples in the languages asked for.
 func (e *Entry) examples(l Lang) (out []exampleText) {
 	add := func(title string, lang Lang, calls []string, mark string, code func(u scripting.Use) (use, test string)) {
 		for _, u := range e.Uses {
@@ -300,7 +299,7 @@ func (e *Entry) examples(l Lang) (out []exampleText) {
 	return out
 }
 
-// call returns an example of a call in Lua, with its result.
+// call is an example of a call in Lua, with its result.
 func (e *Entry) call(c scripting.FunctionExample) string {
 	name, _, _ := strings.Cut(e.Head, "(")
 	args := luaValues(c.Args)
@@ -321,7 +320,7 @@ func luaValues(vs []scripting.Value) string {
 	return strings.Join(parts, ", ")
 }
 
-// luaValue returns a value in Lua syntax.
+// luaValue is a value as Lua writes it.
 func luaValue(v scripting.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -353,7 +352,7 @@ func luaValue(v scripting.Value) string {
 	return fmt.Sprint(v)
 }
 
-// luaQuote returns a text as a Lua 5.1 literal, whose escapes differ from Go's.
+// luaQuote is a text as Lua 5.1 reads it, which has other escapes than Go.
 func luaQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -390,9 +389,9 @@ func indent(s, by string) string {
 	return strings.Join(lines, "\n")
 }
 
-// CallsInJS returns the calls among an entry's examples, each with its result
-// after an arrow. Calls with invalid UTF-8 are omitted, because JavaScript
-// strings cannot contain it.
+// CallsInJS are the calls among an entry's examples, each with its result behind
+// an arrow. Those with bytes that are no UTF-8 are left out: its texts cannot
+// hold them.
 func (e *Entry) CallsInJS() []string {
 	var out []string
 	name, _, _ := strings.Cut(e.JS, "(")
@@ -414,7 +413,7 @@ func (e *Entry) CallsInJS() []string {
 	return out
 }
 
-// texts returns the concatenated texts in values.
+// texts are the texts in values, one behind the other.
 func texts(vs []scripting.Value) string {
 	var b strings.Builder
 	for _, v := range vs {
@@ -433,8 +432,8 @@ func texts(vs []scripting.Value) string {
 	return b.String()
 }
 
-// CallsInLua returns the calls among an entry's examples, each with its result
-// after an arrow.
+// CallsInLua are the calls among an entry's examples, each with its result
+// behind an arrow.
 func (e *Entry) CallsInLua() []string {
 	out := make([]string, len(e.Calls))
 	for i, c := range e.Calls {
@@ -443,8 +442,7 @@ func (e *Entry) CallsInLua() []string {
 	return out
 }
 
-// Summary returns the members of a module or type, each with its doc, for a
-// guide.
+// Summary returns what a module or type has, each with its doc, for a guide.
 func (b *Book) Summary(area string) string {
 	var out strings.Builder
 	for _, e := range b.entries {

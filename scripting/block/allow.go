@@ -12,10 +12,10 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Allow grants access to external resources. A script can access only resources
-// that it also declares in its needs.
+// Allow grants what a script may reach. What it does not declare in its
+// needs it cannot reach all the same.
 type Allow struct {
-	// HTTP are patterns of URLs for requests of ctx.http.
+	// HTTP are patterns of URLs that ctx.http may ask.
 	HTTP []string `alloy:"http,attr,optional"`
 	// Env are the environment variables in ctx.env.
 	Env []string `alloy:"env,attr,optional"`
@@ -23,11 +23,11 @@ type Allow struct {
 	Read []string `alloy:"read,attr,optional"`
 	// Exec are the programs that ctx.exec may run.
 	Exec []string `alloy:"exec,attr,optional"`
-	// Listen is refused, because a transform has no routes.
+	// Listen is refused: nothing calls a transform from outside.
 	Listen []string `alloy:"listen,attr,optional"`
 }
 
-// Validate returns all errors in the patterns, joined.
+// Validate returns all that is wrong with the patterns, joined.
 func (a *Allow) Validate() error {
 	_, err := a.Grants()
 	if len(a.Listen) > 0 {
@@ -36,7 +36,7 @@ func (a *Allow) Validate() error {
 	return err
 }
 
-// Grants returns the grants of the block. The error joins all errors in the
+// Grants returns what the block grants. The error joins all that is wrong with the
 // patterns.
 func (a *Allow) Grants() (g grant.Set, err error) {
 	var errs [4]error
@@ -59,13 +59,13 @@ func parseAll[P any](name string, list []string, parse func(string) (P, error)) 
 	return ps, errors.Join(errs...)
 }
 
-// extendedBlock is the block script of a script that needs more settings.
+// extendedBlock is the block script of a script that has more.
 type extendedBlock[M any] struct {
 	ScriptBlock Script `alloy:",squash"`
 	More        M      `alloy:",squash"`
 }
 
-// SetToDefault sets the defaults.
+// SetToDefault fills in the defaults.
 func (b *extendedBlock[M]) SetToDefault() {
 	*b = extendedBlock[M]{}
 	b.ScriptBlock.SetToDefault()
@@ -77,8 +77,7 @@ func (b *extendedBlock[M]) SetToDefault() {
 	}
 }
 
-// Validate calls Validate of the embedded structs, because the decoder does
-// not.
+// Validate asks what is squashed, which the decoder does not.
 func (b *extendedBlock[M]) Validate() error {
 	if v, ok := any(&b.ScriptBlock).(interface{ Validate() error }); ok {
 		return v.Validate()
@@ -86,7 +85,7 @@ func (b *extendedBlock[M]) Validate() error {
 	return nil
 }
 
-// scriptType returns the type of the block script.
+// scriptType is the type of the block script.
 func scriptType(def *scripting.Definition) reflect.Type {
 	switch serves := len(def.HTTP) > 0; {
 	case def.Needs.HTTP && serves:
@@ -115,14 +114,14 @@ func scriptBlock(v any) Script {
 	return v.(Script)
 }
 
-// Missing is a grant that a script needs and that its block does not contain.
+// Missing is a grant that a script needs and its block does not give.
 type Missing struct {
 	kind string // as in allow
-	What string // the resource, as text
+	What string // what is needed, in words
 	add  string // the pattern to write
 }
 
-// MissingGrants returns the needs of a script that g does not grant.
+// MissingGrants returns what a script needs and g does not grant.
 func MissingGrants(n scripting.Needs, g grant.Set) (ls []Missing) {
 	if n.HTTP && len(n.URLs) == 0 && len(g.URLs) == 0 {
 		ls = append(ls, Missing{"http", "http", "https://HOST/*"})
@@ -160,8 +159,8 @@ func MissingGrants(n scripting.Needs, g grant.Set) (ls []Missing) {
 	return ls
 }
 
-// UnneededGrants returns the patterns of a that a script with the needs n
-// cannot use, by attribute.
+// UnneededGrants returns the patterns of a that a script with the needs n has no use for, by their
+// attribute.
 func UnneededGrants(n scripting.Needs, a *Allow) map[string][]string {
 	g, err := a.Grants()
 	if err != nil {
@@ -191,8 +190,7 @@ func UnneededGrants(n scripting.Needs, a *Allow) map[string][]string {
 	return out
 }
 
-// MissingError returns an error that shows what to add to a block, or nil if
-// nothing is missing.
+// MissingError says what to add to a block; nil when nothing is lacking.
 func MissingError(name string, a *Allow, ls []Missing) *component.ArgumentError {
 	if len(ls) == 0 {
 		return nil
@@ -209,8 +207,8 @@ func MissingError(name string, a *Allow, ls []Missing) *component.ArgumentError 
 	}
 }
 
-// allowText returns the allow block with the missing grants in config syntax:
-// the attributes that change.
+// allowText is the allow block with what is lacking in it, in the config
+// language: the attributes that change.
 func allowText(a *Allow, ls []Missing) string {
 	var b strings.Builder
 	b.WriteString("script {\n  allow {\n")

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// environment returns the environment of a program.
+// environment is what a program finds in its environment.
 func environment(path string) []string { return []string{"PATH=" + path, "LC_ALL=C"} }
 
-// group is a program with all processes that it started, except those that
-// created their own process group.
+// group is a program with all that it starts, unless that makes itself a group
+// of its own.
 type group struct{ cmd *exec.Cmd }
 
 func newGroup(cmd *exec.Cmd) *group {
@@ -31,5 +31,5 @@ func newGroup(cmd *exec.Cmd) *group {
 	return g
 }
 
-// kill kills the rest of the group.
+// kill ends what is left of the group.
 func (g *group) kill() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) }

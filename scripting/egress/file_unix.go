@@ -4,5 +4,5 @@ package egress
 
 import "syscall"
 
-// openFlags prevent waiting for a named pipe.
+// openFlags keep a named pipe from being waited for.
 const openFlags = syscall.O_NONBLOCK

@@ -16,36 +16,35 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Outside contains the external resources of scripts. A nil field stands for
-// the real resource, except LookupEnv, without which no variable is set: only
-// the main package reads the process's environment. All fields are safe for
-// concurrent use.
+// Outside is what scripts reach beyond weir. A field that is nil is the real
+// thing, but for LookupEnv, without which no variable is set: the process's
+// environment is that of its main package. All of it is safe for concurrent use.
 type Outside struct {
-	// HTTP replaces the network.
+	// HTTP answers requests instead of the network.
 	HTTP http.RoundTripper
 	// LookupEnv returns an environment variable.
 	LookupEnv func(name string) (value string, ok bool)
-	// ReadFile returns the content of a file, given by its absolute path, of at
-	// most limit bytes. If it is larger, the error wraps egress.ErrTooLarge.
+	// ReadFile returns what is in a file, an absolute path, of at most limit
+	// bytes: more is an error that wraps egress.ErrTooLarge.
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Exec runs a program.
 	Exec func(ctx context.Context, c egress.Command) (egress.CommandResult, error)
-	// GrantAll grants all needs of scripts, even without grants in their blocks.
-	// It is for tests, in which the resources are not real.
+	// GrantAll grants what scripts need without their blocks saying so: for
+	// tests, where the rest is no real thing.
 	GrantAll bool
-	// Manual delays automatic actions: a source is first polled after its
-	// interval, or by Component.Poll.
+	// Manual holds back what would happen by itself: a source is first polled when
+	// its interval has passed, unless by Component.Poll.
 	Manual bool
 }
 
-// Access contains the resources that one instance of a node may use: those that
-// its script needs and its block grants.
+// Access is what one instance of a node may reach: what its script needs and
+// its block grants.
 type Access struct {
 	name     string // of the component, for messages
 	needs    scripting.Needs
 	grants   grant.Set
 	modules  []*scripting.Module
-	outcomes *Outcomes // nil: not counted
+	outcomes *Outcomes // nil: nobody counts
 	outside  Outside
 	env      map[string]string
 	http     *egress.Client // nil: not needed
@@ -56,7 +55,7 @@ type Access struct {
 	seen map[reading][32]byte // files that setup has read: their content's hash
 }
 
-// AccessOptions are the options of NewAccess.
+// AccessOptions are what NewAccess needs.
 type AccessOptions struct {
 	Name     string // of the component, for messages
 	Needs    scripting.Needs
@@ -70,8 +69,8 @@ type AccessOptions struct {
 	Storage   string // weir's storage directory; "" for none
 }
 
-// NewAccess returns the resources that a node may use. The error describes
-// missing grants.
+// NewAccess returns what a node may reach. The error says what its block does not
+// grant.
 func NewAccess(o AccessOptions) (*Access, error) {
 	g, err := o.Allow.Grants()
 	if err != nil {
@@ -114,7 +113,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	return w, nil
 }
 
-// grantAll grants all needs.
+// grantAll grants what is needed.
 func grantAll(n scripting.Needs) (g grant.Set) {
 	if g.URLs = n.URLs; n.HTTP && len(g.URLs) == 0 {
 		for _, s := range []string{"http://*:*/*", "https://*:*/*"} {
@@ -145,11 +144,11 @@ func grantAll(n scripting.Needs) (g grant.Set) {
 	return g
 }
 
-// anyFolder is the folder of programs that are never run.
+// anyFolder is where programs are that nobody runs.
 const anyFolder = "/usr/bin/"
 
-// Sourced returns the absolute paths of the readable files that can be watched.
-// Virtual files, which the system generates on access, cannot be watched.
+// Sourced are the files that can be watched, absolute, of those that may be
+// read. What the system makes when it is asked does not change by itself.
 func (w *Access) Sourced() (paths []string) {
 	if w.outside.ReadFile != nil || !w.needs.Read {
 		return nil
@@ -163,14 +162,14 @@ func (w *Access) Sourced() (paths []string) {
 	return paths
 }
 
-// Close closes connections.
+// Close lets go of connections.
 func (w *Access) Close() {
 	if w.http != nil {
 		w.http.Close()
 	}
 }
 
-// read reads a granted file.
+// read reads a file that is granted.
 func (w *Access) read(path string, limit int64) ([]byte, error) {
 	granted := func(ps []grant.File) (dir, rel string, ok bool, err error) {
 		for _, p := range ps {
@@ -202,7 +201,7 @@ func (w *Access) read(path string, limit int64) ([]byte, error) {
 }
 
 // stored reports whether a path leads into weir's storage directory, which no
-// grant opens: it contains the token of the API, and the data of other nodes.
+// grant opens: the token of the API is there, and the data of other nodes.
 func (w *Access) stored(path string) bool {
 	if w.storage == "" {
 		return false
@@ -211,8 +210,8 @@ func (w *Access) stored(path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolve resolves the links in a path. If the path does not exist, it resolves
-// the links in its folder.
+// resolve follows the links in a path. If it does not exist, those of its folder
+// are followed.
 func resolve(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
@@ -223,7 +222,8 @@ func resolve(path string) string {
 	return filepath.Clean(path)
 }
 
-// command returns the path of the program for a name, and checks its arguments.
+// command finds the program that a script means by name, and checks its
+// arguments.
 func (w *Access) command(name string, args []string) (path string, err error) {
 	var meant []grant.Command
 	var paths []string

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Reply is the response of a hook http.
+// Reply is what a hook http answers.
 type Reply struct {
 	Status int
 	header http.Header
@@ -27,11 +27,11 @@ var answerParam = scripting.Param{Kind: scripting.KindMap, Fields: []scripting.P
 	{Name: "json", Kind: scripting.KindAny, Doc: "A value to send as JSON."},
 }}
 
-// RequestType returns the type of the hook http's argument.
+// RequestType is the type of what a hook http is called with.
 func RequestType() *scripting.ObjectType { return requestType }
 
-// ownAnswerHeaders are headers that only the server sets, because with them, a
-// response could be interpreted differently than intended.
+// ownAnswerHeaders are what only the server sets: with them an answer could be
+// understood otherwise than it was meant.
 var ownAnswerHeaders = []string{"Connection", "Content-Length", "Transfer-Encoding", "Trailer", "Upgrade", "Keep-Alive", "Date"}
 
 const (
@@ -39,8 +39,8 @@ const (
 	jsonText  = "application/json"
 )
 
-// NewReply converts the result of a hook to a response. encode is the function
-// of the module json, or nil if there is no such module.
+// NewReply makes the answer of what a hook returned; encode is that of the
+// module json, nil without.
 func NewReply(v scripting.Value, encode *scripting.Function) (*Reply, error) {
 	a := &Reply{Status: http.StatusOK, header: http.Header{}}
 	switch v := v.(type) {
@@ -114,7 +114,7 @@ func (a *Reply) fill(m *scripting.Map, encode *scripting.Function) error {
 	return a.fits()
 }
 
-// fits checks combinations of fields.
+// fits checks what goes together.
 func (a *Reply) fits() error {
 	switch {
 	case a.Status < 200 || a.Status > 599:
@@ -125,7 +125,7 @@ func (a *Reply) fits() error {
 	return nil
 }
 
-// Write writes the response.
+// Write answers.
 func (a *Reply) Write(w http.ResponseWriter) {
 	h := w.Header()
 	for name, values := range a.header {
@@ -136,11 +136,11 @@ func (a *Reply) Write(w http.ResponseWriter) {
 		h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	}
 	w.WriteHeader(a.Status)
-	// An error means that the client is gone.
+	// An error is the client's: it went away.
 	_, _ = strings.NewReader(a.body).WriteTo(w)
 }
 
-// Refuse returns a response by weir instead of the script.
+// Refuse is an answer that is not the script's.
 func Refuse(status int, format string, args ...any) *Reply {
 	a := &Reply{Status: status, header: http.Header{"Content-Type": {plainText}}, body: fmt.Sprintf(format, args...) + "\n"}
 	if status == http.StatusServiceUnavailable {
@@ -149,5 +149,5 @@ func Refuse(status int, format string, args ...any) *Reply {
 	return a
 }
 
-// The value of Retry-After.
+// How long clients are asked to wait before they come again.
 const retryAfter = "1"

@@ -2,7 +2,7 @@ package host
 
 import "github.com/weir-run/weir/scripting"
 
-// exportFunc implements ctx.export.
+// exportFunc is ctx.export.
 func exportFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "export",
@@ -39,7 +39,7 @@ export default defineSource({
 	}
 }
 
-// flushFunc implements ctx.flush.
+// flushFunc is ctx.flush.
 func flushFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "flush",

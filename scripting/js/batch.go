@@ -16,14 +16,15 @@ import (
 // native is a function that goja calls.
 type native = func(goja.FunctionCall) goja.Value
 
-// rowsHandle is `batch` of the hooks metrics and logs. Each VM has one of each.
+// rowsHandle is `batch` of the hooks metrics and logs; there is one of each a
+// VM.
 type rowsHandle struct {
 	hosted
 	v    *vm
 	logs bool
 }
 
-// window returns the rows of the running hook.
+// window returns the rows of the hook that runs.
 func (b *rowsHandle) window() *view.Window {
 	switch {
 	case b.logs && b.v.lines != nil:
@@ -35,15 +36,15 @@ func (b *rowsHandle) window() *view.Window {
 	return nil
 }
 
-// Len returns the number of records, including dropped ones.
+// Len returns how many records there are, dropped ones among them.
 func (b *rowsHandle) Len() int { return b.window().Len() }
 
-// Get returns a record, or undefined if it was dropped or does not exist.
+// Get returns a record, undefined for one that was dropped or is not there.
 func (b *rowsHandle) Get(i int) goja.Value {
 	m := b.window()
 	switch {
 	case i < 0 || i >= m.Len() || !m.Alive(i):
-		return goja.Undefined() // otherwise, the prototype would be searched
+		return goja.Undefined() // or the prototype would be asked
 	case b.logs:
 		return b.v.newLine(i).hosted.value()
 	}
@@ -59,7 +60,7 @@ func (b *rowsHandle) Set(int, goja.Value) bool {
 // SetLen refuses.
 func (b *rowsHandle) SetLen(int) bool { return b.Set(0, nil) }
 
-// openRows creates a batch object with its methods.
+// openRows makes a batch with its methods.
 func (v *vm) openRows(b *rowsHandle, t *scripting.ObjectType, methods map[string]native) goja.Value {
 	b.v = v
 	p := v.rt.NewObject()
@@ -82,7 +83,7 @@ func (v *vm) openBatch() {
 	}))
 }
 
-// windowOf returns the rows of the batch, of either signal, that a method was
+// windowOf returns the rows of the batch, of whatever signal, that a method was
 // called on.
 func (v *vm) windowOf(call goja.FunctionCall) *view.Window {
 	if b, ok := arrayOf(call.This).(*rowsHandle); ok {
@@ -101,7 +102,7 @@ func (v *vm) samples(call goja.FunctionCall) *view.Metrics {
 	return v.win
 }
 
-// current returns the rows of the running hook's batch, or nil.
+// current returns the rows of the batch of the hook that runs, nil for none.
 func (v *vm) current() *view.Window {
 	switch {
 	case v.win != nil:
@@ -112,7 +113,7 @@ func (v *vm) current() *view.Window {
 	return nil
 }
 
-// field returns a field of row i.
+// field returns the field of row i.
 func (v *vm) field(m *view.Metrics, c operation.Column, i int) goja.Value {
 	switch c.Kind {
 	case operation.LabelColumn:
@@ -131,7 +132,7 @@ func (v *vm) field(m *view.Metrics, c operation.Column, i int) goja.Value {
 	return goja.Undefined()
 }
 
-// rowNumber converts a row number from a script.
+// rowNumber is a row number that a script passes.
 func (v *vm) rowNumber(m *view.Window, x goja.Value) int {
 	f, ok := number(x)
 	if !ok {
@@ -147,8 +148,8 @@ func (v *vm) rowNumber(m *view.Window, x goja.Value) int {
 	return i
 }
 
-// setRowField sets a field, with the names of rows: labels by their names, or
-// as labels.<name> if the name is that of a field.
+// setRowField sets a field as rows names them: labels by their names, those
+// that are called like a field as labels.<name>.
 func (v *vm) setRowField(c *operation.Call, i int, field string, x goja.Value) {
 	if name, ok := strings.CutPrefix(field, "labels."); ok {
 		v.must(c.Window.SetLabel(i, name, v.labelValue(x, name)))
@@ -165,15 +166,15 @@ func (v *vm) setRowField(c *operation.Call, i int, field string, x goja.Value) {
 	v.setLineField(i, field, x, true)
 }
 
-// atOnce refuses a promise, because later changes could not be undone.
+// atOnce refuses a promise: what comes after it would come too late to be undone.
 func (v *vm) atOnce(x goja.Value) {
 	if promiseOf(x) != nil {
 		v.raise(errors.New("cannot wait in each: an error could not be undone; go over batch.records() with for, in an async hook"))
 	}
 }
 
-// eachRow calls step for one row at a time. An error undoes the changes to that
-// row and its emitted records, and the loop continues with the next row.
+// eachRow calls step for one row at a time. An error undoes what was done to
+// that row, and what was emitted, and goes on with the next.
 func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 	if v.hook == hookEach {
 		v.raise(errors.New("cannot use each inside of each: an error could not be undone; go over batch.records() inside"))
@@ -186,7 +187,7 @@ func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 		b = c.Logs
 	}
 	rows := scripting.RowsOf(c.Window, b, v.out, v.outLogs)
-	// One try covers many records. After an error, the loop is entered again.
+	// One try for many records: the loop is entered again after an error.
 	loop := func() { rows.Each(step) }
 	for {
 		ex := v.rt.Try(loop)
@@ -202,10 +203,10 @@ func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 	}
 }
 
-// hookEach is the hook of errors in the callback of each.
+// hookEach is what errors in the callback of each give as their hook.
 const hookEach = "each"
 
-// hostString converts a string that the host created.
+// hostString is a string that the host made.
 func (v *vm) hostString(s string) goja.Value {
 	v.must(v.budget.chargeString(int64(len(s))))
 	return v.data.texts.value(s)

@@ -7,13 +7,13 @@ import (
 	"github.com/dop251/goja"
 )
 
-// goja exports an object as a copy of everything that is reachable from it. For
-// some cyclic objects, this does not terminate, and for a list it takes memory
-// for its claimed length. Therefore, only this file exports, and only values
-// that are known to be small. TestExports checks for other uses.
+// What goja exports of an object is a copy of all that the object leads to: it
+// does not end for some that contain themselves, and takes memory by the length
+// that a list claims to have. So nothing but this file exports, and only what is
+// known to be small: TestExports looks for other places.
 
-// primitive returns goja's export of a primitive value: bool, int64, float64,
-// string, *big.Int, nil. It returns nil for an object.
+// primitive is what goja exports of a value that is no object: bool, int64,
+// float64, string, *big.Int, nil. It is nil for an object.
 func primitive(x goja.Value) any {
 	if _, ok := x.(*goja.Object); ok || x == nil {
 		return nil
@@ -21,9 +21,8 @@ func primitive(x goja.Value) any {
 	return x.Export()
 }
 
-// exported returns the Go value that an object represents, such as a host
-// object, a function or a promise. It returns the zero value if it is of
-// another type.
+// exported is the Go value that an object stands for, the zero value if it is
+// none of this type: a host's object, a function, a promise.
 func exported[T any](o *goja.Object) (x T) {
 	if t := o.ExportType(); t != nil && t.AssignableTo(reflect.TypeFor[T]()) {
 		x, _ = o.Export().(T)
@@ -31,15 +30,15 @@ func exported[T any](o *goja.Object) (x T) {
 	return x
 }
 
-// unboxed returns the primitive value of a Number, String or Boolean object. It
-// runs no code of the script, such as its valueOf.
+// unboxed is the primitive in a Number, String or Boolean object. Nothing of the
+// script's runs, whatever valueOf it has given the object.
 func (v *vm) unboxed(o *goja.Object) goja.Value {
 	x, err := v.native(o.ClassName(), "valueOf")(o)
 	v.must(err)
 	return x
 }
 
-// native returns a built-in method.
+// native is a method of the language's own.
 func (v *vm) native(class, method string) goja.Callable {
 	proto := v.rt.GlobalObject().Get(class).(*goja.Object).Get("prototype").(*goja.Object)
 	fn, ok := goja.AssertFunction(proto.Get(method))
@@ -49,8 +48,7 @@ func (v *vm) native(class, method string) goja.Callable {
 	return fn
 }
 
-// collection returns "Map" or "Set" for such an object; goja reports its class
-// as Object.
+// collection is Map or Set for what is one, which goja calls an Object.
 func collection(o *goja.Object) string {
 	switch theLayout().kindOf(o).name {
 	case "mapObject":
@@ -61,9 +59,9 @@ func collection(o *goja.Object) string {
 	return ""
 }
 
-// keys returns the names of an object's own enumerable properties. It limits
-// their number to the maximum length of a list, because a text and a buffer
-// have a property per item, whose memory is not counted.
+// keys are the names of an object's own enumerable properties, of which there
+// are no more than a list may have items: a text and a buffer have one for each
+// item, whose memory nobody has counted.
 func (v *vm) keys(o *goja.Object) []string {
 	keys, err := v.ownKeys(o)
 	v.must(err)
@@ -90,6 +88,5 @@ func (v *vm) ownKeys(o *goja.Object) ([]string, error) {
 	return keys, v.budget.charge(int64(len(keys)))
 }
 
-// maxListed is the maximum number of items of a text or a buffer that are
-// converted to properties.
+// maxListed is how many items of a text or a buffer may become properties.
 const maxListed = 1 << 16

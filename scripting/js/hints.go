@@ -7,7 +7,7 @@ import (
 
 const noTimers = "there are no timers"
 
-// instead contains replacements for APIs of browsers or Node that scripts lack.
+// instead says what to use for what browsers or Node have and a script has not.
 var instead = map[string]string{
 	"setTimeout":      noTimers + ": use every in the definition, or await ctx.sleep(seconds)",
 	"setInterval":     noTimers + ": use every in the definition",
@@ -28,7 +28,7 @@ var instead = map[string]string{
 
 var notDefined = regexp.MustCompile(`^ReferenceError: (\w+) is not defined$`)
 
-// hint returns a hint for a message of goja.
+// hint says what to do about a message of goja's.
 func (v *vm) hint(msg string) string {
 	if m := notDefined.FindStringSubmatch(msg); m != nil {
 		if h, ok := instead[m[1]]; ok {

@@ -14,24 +14,23 @@ import (
 	"github.com/weir-run/weir/engine/golayout"
 )
 
-// This file contains all copies of goja's private layouts. Before the first
-// script is compiled, fields are found by name and compared with the copies.
-// Most of them are needed to enforce the limits of scripts; if one of these
-// differs, no script is compiled (see boundable). The others are hosted and the
-// type words of values; if they differ, scripts run more slowly.
+// This file has every copy of what goja keeps private. Fields are found by name
+// and compared with ours before the first script is compiled. Scripts could not be
+// kept in their bounds without most of them: then none is compiled (see boundable).
+// Without the others, which are hosted and the words of values, scripts run, but
+// more slowly.
 
-// factory creates the value of a template's property.
+// factory makes what a property of a template has.
 type factory = func(*goja.Runtime) goja.Value
 
-// property mirrors goja's valueProperty.
+// property is goja's valueProperty.
 type property struct {
 	value                                        goja.Value
 	writable, configurable, enumerable, accessor bool
 	getter, setter                               *goja.Object
 }
 
-// base mirrors the beginning of goja's baseObject, with which every object
-// begins.
+// base is how goja's baseObject begins, which every object does.
 type base struct {
 	class      string
 	val        *goja.Object
@@ -43,7 +42,7 @@ type base struct {
 	symbols    *ordered
 }
 
-// ordered mirrors goja's orderedMap, and entry its mapEntry.
+// ordered is how goja's orderedMap is laid out, and entry its mapEntry.
 type (
 	ordered struct {
 		_     uintptr
@@ -56,7 +55,7 @@ type (
 	}
 )
 
-// template mirrors goja's objectTemplate.
+// template is goja's objectTemplate.
 type template struct {
 	names   []unistring.String
 	props   map[unistring.String]factory
@@ -70,7 +69,7 @@ type (
 	constructFunc = func(args []goja.Value, newTarget *goja.Object) *goja.Object
 )
 
-// gojaLayout contains the offsets of fields in goja's types.
+// gojaLayout is where the fields of goja's types are.
 type gojaLayout struct {
 	self     uintptr      // in Object, of an interface
 	mapper   uintptr      // in Runtime
@@ -80,17 +79,17 @@ type gojaLayout struct {
 	kinds map[unsafe.Pointer]*kind // by the type's word in that interface
 }
 
-// kind describes a type of object.
+// kind is what an object is to the host.
 type kind struct {
 	name        string
 	base        bool // it begins with a base
 	tmpl        uintptr
-	call, build uintptr // of a native function; 0 for any other object
-	array       bool    // a list with a stored length
-	items       uintptr // of a list with all items in a slice: the slice; 0 for any other object
-	buffer      bool    // of bytes; its size was limited at creation
-	plain       bool    // an object with properties only
-	target      uintptr // the object behind a Proxy, or the function of a bound function; 0 for any other object
+	call, build uintptr // of a native function; 0: it is none
+	array       bool    // a list, whose length nobody computes
+	items       uintptr // of a list with all items in a slice, the slice; 0: another object
+	buffer      bool    // of bytes, whose size was bounded when it was made
+	plain       bool    // an object with nothing but properties
+	target      uintptr // of a Proxy, the object behind it; of a bound function, the function; 0: it is neither
 }
 
 var theLayout = sync.OnceValue(func() *gojaLayout {
@@ -99,7 +98,7 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	l.mapper = l.offset(reflect.TypeFor[goja.Runtime](), "fieldNameMapper")
 	l.kind(reflect.TypeFor[goja.Object](), "self", reflect.Interface)
 	l.kind(reflect.TypeFor[goja.Runtime](), "fieldNameMapper", reflect.Interface)
-	l.field(l.field(reflect.TypeFor[goja.Runtime](), "vm").Type.Elem(), "interruptVal") // omitted by walkers
+	l.field(l.field(reflect.TypeFor[goja.Runtime](), "vm").Type.Elem(), "interruptVal") // which walkers leave out
 	rt := goja.New()
 	array, pattern := rt.Get("Array").(*goja.Object), rt.Get("RegExp").(*goja.Object)
 	f := func(o goja.Value, name string, tmpl, call bool) {
@@ -135,8 +134,7 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	return l
 })
 
-// boundable returns why this build of weir cannot run JavaScript, or nil if it
-// can.
+// boundable returns why this build of weir cannot run JavaScript, nil if it can.
 var boundable = sync.OnceValue(func() error {
 	err := layoutError(golayout.CheckInterfaces, golayout.CheckContainers, func() error {
 		theLayout()
@@ -152,7 +150,7 @@ var boundable = sync.OnceValue(func() error {
 	return err
 })
 
-// layoutError returns the error, or the panic, of layout checks.
+// layoutError returns the error, or the panic, of what compares layouts.
 func layoutError(checks ...func() error) error {
 	for _, check := range checks {
 		if err := golayout.Guard(check); err != nil {
@@ -162,7 +160,7 @@ func layoutError(checks ...func() error) error {
 	return nil
 }
 
-// kindOf returns the kind of o.
+// kindOf returns what o is.
 func (l *gojaLayout) kindOf(o *goja.Object) *kind {
 	word := l.interfaceOf(o).Type
 	l.mu.RLock()
@@ -177,7 +175,7 @@ func (l *gojaLayout) kindOf(o *goja.Object) *kind {
 	return k
 }
 
-// newKind inspects a type that contains the data of objects.
+// newKind looks at a type that is the data of objects.
 func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -224,14 +222,12 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	return k
 }
 
-// targetOf returns the target of a Proxy or a bound function, or nil for a
-// revoked Proxy.
+// targetOf is what a Proxy or a bound function stands for, nil of a revoked Proxy.
 func (l *gojaLayout) targetOf(o *goja.Object, k *kind) *goja.Object {
 	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
 }
 
-// items returns the items of a list, or nil for any other object. They are
-// valid until the list changes.
+// items returns the items of a list, valid until the list changes; nil of other objects.
 func (l *gojaLayout) items(o *goja.Object) []goja.Value {
 	k := l.kindOf(o)
 	if k.items == 0 {
@@ -248,7 +244,7 @@ func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {
 	return f
 }
 
-// offset returns the offset of a field, including fields of embedded structs.
+// offset is that of a field, which embedded structs may have.
 func (l *gojaLayout) offset(t reflect.Type, name string) uintptr {
 	at := uintptr(0)
 	for _, i := range l.field(t, name).Index {
@@ -258,8 +254,7 @@ func (l *gojaLayout) offset(t reflect.Type, name string) uintptr {
 	return at
 }
 
-// same checks that the named fields of ours have the same offsets and sizes as
-// in theirs.
+// same makes sure that the named fields of ours are where theirs are, and as large.
 func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 	for i := range ours.NumField() {
 		f := ours.Field(i)
@@ -276,14 +271,14 @@ func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 	}
 }
 
-// kind checks the kind of a field.
+// kind makes sure that a field is of a kind.
 func (l *gojaLayout) kind(t reflect.Type, name string, k reflect.Kind) {
 	if l.field(t, name).Type.Kind() != k {
 		l.reportMissing(t, name)
 	}
 }
 
-// named checks a type name that a walker uses.
+// named makes sure of a name that a walker knows a type by.
 func (l *gojaLayout) named(t reflect.Type, name string) {
 	if t.Name() != name {
 		l.reportMissing(t, name)
@@ -298,26 +293,25 @@ func (l *gojaLayout) interfaceOf(o *goja.Object) *golayout.Interface {
 	return (*golayout.Interface)(unsafe.Add(unsafe.Pointer(o), l.self))
 }
 
-// data returns the address of the data of o.
+// data is where what o is lies.
 func (l *gojaLayout) data(o *goja.Object) unsafe.Pointer { return l.interfaceOf(o).Data }
 
-// template returns the template of an object whose kind has one.
+// template is that of an object whose kind has one.
 func (l *gojaLayout) template(o *goja.Object, k *kind) **template {
 	return (**template)(unsafe.Add(l.data(o), k.tmpl))
 }
 
-// calls returns the functions that implement a call and a new of a native
-// function.
+// calls are what a native function does when it is called, and with new.
 func (l *gojaLayout) calls(o *goja.Object, k *kind) (*nativeFunc, *constructFunc) {
 	return (*nativeFunc)(unsafe.Add(l.data(o), k.call)), (*constructFunc)(unsafe.Add(l.data(o), k.build))
 }
 
-// mapperOf returns the FieldNameMapper of a runtime.
+// mapperOf is the FieldNameMapper of a runtime.
 func (l *gojaLayout) mapperOf(rt *goja.Runtime) *goja.FieldNameMapper {
 	return (*goja.FieldNameMapper)(unsafe.Add(unsafe.Pointer(rt), l.mapper))
 }
 
-// asProperty returns v as a property, or nil if it is a plain value.
+// asProperty returns what v is when it is more than a plain value, else nil.
 func (l *gojaLayout) asProperty(v goja.Value) *property {
 	if v == nil || reflect.TypeOf(v) != reflect.PointerTo(l.property) {
 		return nil
@@ -325,14 +319,14 @@ func (l *gojaLayout) asProperty(v goja.Value) *property {
 	return (*property)((*golayout.Interface)(unsafe.Pointer(&v)).Data)
 }
 
-// newProperty creates a read-only property.
+// newProperty makes a property that cannot be changed.
 func (l *gojaLayout) newProperty(p property) goja.Value {
 	v := reflect.New(l.property)
 	*(*property)(v.UnsafePointer()) = p
 	return v.Interface().(goja.Value)
 }
 
-// patternLayout contains the offsets of fields in goja's regexpObject.
+// patternLayout is where goja's regexpObject has its parts.
 type patternLayout struct {
 	pattern, standard   uintptr // in regexpObject
 	re2, global, sticky uintptr // in regexpPattern
@@ -348,7 +342,7 @@ var thePatternLayout = sync.OnceValue(func() *patternLayout {
 	return l.patternLayout(reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type().Elem())
 })
 
-// patternLayout inspects a regexpObject.
+// patternLayout looks at a regexpObject.
 func (l *gojaLayout) patternLayout(t reflect.Type) *patternLayout {
 	l.kind(t, "pattern", reflect.Pointer)
 	l.kind(t, "standard", reflect.Bool)
@@ -394,13 +388,13 @@ type objectBody struct {
 	host           golayout.Interface // a DynamicObject or a DynamicArray
 }
 
-// The type words of goja's interface on its dynamic objects and arrays. If they
-// are nil, goja creates such objects.
+// What goja's interface on its dynamic objects and arrays begins with; nil: goja
+// makes them.
 var objectTab, arrayTab = hostedTabs()
 
 // hostedTabs compares hosted with goja's structs.
 func hostedTabs() (object, array unsafe.Pointer) {
-	_ = golayout.Guard(func() error { // on error, goja creates them
+	_ = golayout.Guard(func() error { // without, goja makes them
 		o, a := engine.NewDynamicObject(&box{}), engine.NewDynamicArray(nil)
 		if golayout.CheckInterfaces() == nil && mirrors(o, reflect.TypeFor[goja.DynamicObject]()) && mirrors(a, reflect.TypeFor[goja.DynamicArray]()) {
 			object, array = (*objectHead)(unsafe.Pointer(o)).self.Type, (*objectHead)(unsafe.Pointer(a)).self.Type
@@ -410,8 +404,8 @@ func hostedTabs() (object, array unsafe.Pointer) {
 	return object, array
 }
 
-// mirrors reports whether o has the layout of hosted, with the host as an
-// interface of the given type.
+// mirrors reports whether o is laid out as hosted is, of a host that has the
+// interface of a type.
 func mirrors(o *goja.Object, host reflect.Type) bool {
 	var h hosted
 	var val *goja.Object
@@ -431,15 +425,15 @@ func mirrors(o *goja.Object, host reflect.Type) bool {
 		body.Field(1).Offset == unsafe.Offsetof(h.body.host) && body.Field(1).Type == host
 }
 
-// fieldAt reports whether a struct has a field at an offset, including fields
-// of a struct embedded at its start.
+// fieldAt reports whether a struct has a field at an offset, in what is embedded at
+// its start too.
 func fieldAt(t reflect.Type, name string, offset uintptr, is reflect.Type) bool {
 	f, ok := t.FieldByName(name)
 	return ok && f.Offset == offset && f.Type == is
 }
 
-// The type words of interfaces on goja's primitive values. All are nil if one
-// of the layouts differs.
+// What interfaces on goja's primitive values begin with; nil of all: one of them
+// is not what it was.
 var intTab, floatTab, asciiTab, boolTab = tabs()
 
 func tabs() (ints, floats, texts, bools unsafe.Pointer) {

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// libPrefix is the prefix of the standard library's modules in an import.
+// libPrefix comes before the names of the standard library in an import.
 const libPrefix = "weir/"
 
-// ownModule reports whether an import is one of weir's own modules.
+// ownModule reports whether an import is of weir itself.
 func (p *program) ownModule(name string) bool {
 	if name == "weir" || name == testModule && p.test != nil {
 		return true
@@ -23,10 +23,10 @@ func (p *program) ownModule(name string) bool {
 	return ok && p.stdlib[lib] != nil
 }
 
-// module runs a file, once per VM, and returns its exports.
+// module runs a file, once a VM, and returns what it exports.
 func (v *vm) module(c *chunk) (goja.Value, error) {
 	if m := v.loaded[c]; m != nil {
-		return m.Get("exports"), nil // also while it loads: an import cycle gets the exports so far
+		return m.Get("exports"), nil // also while it loads: a circle sees what is there
 	}
 	m := v.rt.NewObject()
 	v.loaded[c] = m
@@ -51,7 +51,7 @@ func (v *vm) module(c *chunk) (goja.Value, error) {
 	return m.Get("exports"), nil
 }
 
-// require returns the value of an import.
+// require gives what a file imports.
 func (v *vm) require(c *chunk, name string) goja.Value {
 	if target := c.imports[name]; target != nil {
 		m, err := v.module(target)
@@ -74,7 +74,7 @@ func (v *vm) require(c *chunk, name string) goja.Value {
 	return m
 }
 
-// fixed converts the value of a data file to a read-only value.
+// fixed is the value of a data file, read-only.
 func (v *vm) fixed(x scripting.Value, depth int) goja.Value {
 	if depth > maxValueDepth {
 		v.raise(fmt.Errorf("cannot use data that nests deeper than %d", maxValueDepth))
@@ -97,8 +97,7 @@ func (v *vm) fixed(x scripting.Value, depth int) goja.Value {
 	return v.fromGo(x)
 }
 
-// weir creates the module weir: the kinds of components and their argument
-// types.
+// weir makes the module weir: the kinds of components and their argument types.
 func (v *vm) weir() *goja.Object {
 	m := v.rt.NewObject()
 	for _, kind := range scripting.ComponentKinds {
@@ -120,13 +119,12 @@ func (v *vm) weir() *goja.Object {
 	}))
 }
 
-// definer returns the name of the function that creates definitions of a kind:
-// defineTransform.
+// definer is the function that makes definitions of a kind: defineTransform.
 func definer(kind scripting.ComponentKind) string {
 	return scripting.CamelCase("define_" + string(kind))
 }
 
-// weirArg creates arg: the types of arguments.
+// weirArg makes arg: the types of arguments.
 func (v *vm) weirArg() *goja.Object {
 	m := v.rt.NewObject()
 	names := make([]string, len(scripting.ArgKinds))
@@ -143,7 +141,7 @@ func (v *vm) weirArg() *goja.Object {
 	}))
 }
 
-// weirState creates state: the kinds of state that a definition declares.
+// weirState makes state: the kinds of state that a definition declares.
 func (v *vm) weirState() *goja.Object {
 	m := v.rt.NewObject()
 	for _, kind := range scripting.StateKinds {
@@ -160,7 +158,7 @@ func (v *vm) weirState() *goja.Object {
 	return v.freeze(v.guard(m, func(name string) error { return reworded(scripting.NoStateKind(name)) }))
 }
 
-// declared returns the name in the table for a JavaScript name.
+// declared is the name in the table for one that a script wrote.
 func (v *vm) declared(name string) string {
 	if camel := scripting.CamelCase(name); camel != name {
 		v.raise(fmt.Errorf("cannot use %q: names are camelCase in JavaScript, write %s", name, camel))
@@ -183,7 +181,7 @@ func (v *vm) options(what string, x goja.Value) map[string]any {
 	return m
 }
 
-// line returns the script's line that called the host.
+// line is the script's line that called the host.
 func (v *vm) line() int {
 	_, line, _ := v.callerPosition()
 	return line
@@ -216,7 +214,7 @@ func (v *vm) fields(o *goja.Object, raw *scripting.Raw) error {
 	return nil
 }
 
-// rawValue converts a value of a definition to a type allowed in scripting.Raw.
+// rawValue is a value of a definition in the forms that scripting.Raw knows.
 func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	if depth > maxValueDepth {
 		return nil, fmt.Errorf("cannot use a definition that nests deeper than %d", maxValueDepth)
@@ -278,7 +276,7 @@ func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	return nil, fmt.Errorf("cannot use %s in a definition", kindOf(x))
 }
 
-// bind creates the object of a module of the standard library.
+// bind makes the object of a module of the standard library.
 func (v *vm) bind(m *scripting.Module) *goja.Object {
 	o := v.rt.NewObject()
 	for i := range m.Funcs {
@@ -294,8 +292,8 @@ func (v *vm) bind(m *scripting.Module) *goja.Object {
 	}))
 }
 
-// absent returns the error for a name that a module does not have: err, unless
-// there is a better message.
+// absent is the error of a name that a module does not have: err, unless there
+// is something better to say.
 func absent(m *scripting.Module, name string, err error) error {
 	if m != nil && m.Absent != nil {
 		if why := m.Absent(scripting.SnakeCase(name)); why != "" {
@@ -305,8 +303,8 @@ func absent(m *scripting.Module, name string, err error) error {
 	return err
 }
 
-// callFunction calls a function of the table. A function that waits returns a
-// promise for its result or error. Other functions throw errors.
+// callFunction calls a function of the table. A function that waits gives a
+// promise of its result or its error; others throw.
 func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Object, in []goja.Value) goja.Value {
 	v.must(v.budget.charge(20))
 	args := make([]scripting.Value, 0, 4)
@@ -332,7 +330,7 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 		v.resume()
 	}
 	v.must(v.budget.err())
-	if e, ok := err.(*scripting.ArgError); ok { // but not one wrapped by an error of another script
+	if e, ok := err.(*scripting.ArgError); ok { // not one that an error of another script wraps
 		err = &scripting.ArgError{Func: scripting.CamelCase(e.Func), Param: scripting.CamelCase(e.Param), Msg: e.Msg}
 	}
 	if _, wrong := errors.AsType[*scripting.ArgError](err); err != nil && (wrong || !f.Waits) {
@@ -347,9 +345,9 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 	return v.awaited(v.waited(v.fromGo(out), nil), name, f)
 }
 
-// guarded calls a function of the table. A panic in it is a bug in weir, which
-// the script cannot catch: it ends the call and the VM. An exception of a
-// callback is passed on.
+// guarded calls a function of the table. A panic in it is our bug and not the
+// script's to catch: it ends the call and the VM. What a callback threw on its
+// way through goes on.
 func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
 	defer func() {
 		switch r := recover().(type) {

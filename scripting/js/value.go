@@ -12,15 +12,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxValueDepth is the maximum depth of a value that is converted to or from
-// Go.
+// maxValueDepth is how deep a value may nest that crosses into Go or back.
 const maxValueDepth = 100
 
-// maxSafe is the limit up to which all integers are exact JavaScript numbers.
+// maxSafe is the largest whole number up to which all are numbers of JavaScript.
 const maxSafe = 1 << 53
 
-// fromGo converts the result of a host function to a script's value. It throws
-// errors.
+// fromGo turns what a host function returned into a script's value. It throws
+// what goes wrong.
 func (v *vm) fromGo(x scripting.Value) goja.Value { return v.fromGoAt(x, 0) }
 
 func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
@@ -38,7 +37,7 @@ func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
 		return v.rt.ToValue(x)
 	case int64:
 		if x > maxSafe || x < -maxSafe {
-			return v.rt.ToValue(big.NewInt(x)) // a number would not be exact
+			return v.rt.ToValue(big.NewInt(x)) // a number would round it
 		}
 		return v.rt.ToValue(x)
 	case string:
@@ -71,7 +70,7 @@ func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
 	return v.box(x)
 }
 
-// put adds a property to a plain object; __proto__ has no special meaning.
+// put makes a property of a plain object: __proto__ is one like any other.
 func (v *vm) put(o *goja.Object, key string, x goja.Value) {
 	var err error
 	if key == "__proto__" {
@@ -82,7 +81,7 @@ func (v *vm) put(o *goja.Object, key string, x goja.Value) {
 	v.must(err)
 }
 
-// iterable returns an iterator of the host, which can be used once.
+// iterable is an iterator of the host's: it can be used once.
 func (v *vm) iterable(next scripting.Sequence) goja.Value {
 	o := v.rt.NewObject()
 	self := v.rt.ToValue(func(call goja.FunctionCall) goja.Value { return call.This })
@@ -99,7 +98,7 @@ func (v *vm) iterable(next scripting.Sequence) goja.Value {
 	return o
 }
 
-// toGo converts a script's value to a value for host functions.
+// toGo turns a script's value into the form that host functions take.
 func (v *vm) toGo(x goja.Value) (scripting.Value, error) { return v.toGoAt(x, 0) }
 
 func (v *vm) toGoAt(x goja.Value, depth int) (scripting.Value, error) {
@@ -203,7 +202,7 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	return m, nil
 }
 
-// callback converts a function of the script for Go.
+// callback is a function of the script for Go.
 func (v *vm) callback(fn *goja.Object) scripting.Callback {
 	if v.test != nil {
 		return v.test.callback(fn)
@@ -228,7 +227,7 @@ func isFunction(x goja.Value) bool {
 	return ok
 }
 
-// kindOf returns the name of a value's type.
+// kindOf names what a value is.
 func kindOf(x goja.Value) string {
 	switch {
 	case x == nil || goja.IsUndefined(x):
@@ -263,8 +262,8 @@ func kindOf(x goja.Value) string {
 	return "a symbol"
 }
 
-// box is a Go value that a script can only pass on unchanged. It is a goja
-// object without properties.
+// box is a Go value that a script can only pass on: it comes back as it was. It
+// is goja's own way to a value without properties.
 type box struct{ value any }
 
 // Get returns nothing: a box has no properties.
@@ -282,7 +281,7 @@ func (*box) Delete(string) bool { return false }
 // Keys returns nothing.
 func (*box) Keys() []string { return nil }
 
-// boxed returns the Go value in a box, or nil if x is not a box.
+// boxed is the Go value in a box, nil if x is none.
 func boxed(x goja.Value) any {
 	o, ok := x.(*goja.Object)
 	if !ok {
@@ -304,7 +303,7 @@ func (v *vm) box(x any) goja.Value {
 	return o
 }
 
-// object creates the object of a value with methods.
+// object makes the object of a value that has methods.
 func (v *vm) object(x *scripting.Object) goja.Value {
 	var o *goja.Object
 	if x.Type.Index != nil {
@@ -316,9 +315,8 @@ func (v *vm) object(x *scripting.Object) goja.Value {
 	return o
 }
 
-// jsonText formats a value for a log line. It stops somewhere after limit
-// bytes, because values that are shared by many lists could need more than all
-// memory.
+// jsonText is a value in a line of the log, which is cut somewhere behind limit
+// bytes: what is shared by many lists would become longer than memory.
 func jsonText(x scripting.Value, limit int) string {
 	return string(appendJSONText(nil, x, limit))
 }

@@ -1,6 +1,10 @@
 package node
 
-import "github.com/weir-run/weir/scripting/block"
+import (
+	"hash/maphash"
+
+	"github.com/weir-run/weir/scripting/block"
+)
 
 // pools are the VMs of an instance.
 type pools struct {
@@ -22,7 +26,7 @@ func (c *Component) openPools(newWorker func() (*worker, error)) {
 	case block.ConcurrencyParallel:
 		c.sharding = &sharding{}
 	case block.ConcurrencyPartition:
-		c.sharding = partitionBy(c.block.By, workers())
+		c.sharding = &sharding{by: c.block.By, shards: workers(), seed: maphash.MakeSeed()}
 		for range workers() {
 			p.shards = append(p.shards, newPool(1, 0, newWorker))
 		}

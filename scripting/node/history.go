@@ -2,8 +2,11 @@ package node
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -11,26 +14,116 @@ import (
 type History struct {
 	// Record returns what is known of the script.
 	Record func() versions.Record
+	// Files returns what a version is made of.
+	Files func(v versions.Version) ([]versions.File, error)
+	// Pin has a node run a version instead of the running one. It returns before the
+	// node runs it.
+	Pin func(node string, v versions.Version, running string) error
+	// Unpin has a node run the version on disk again, which it returns; "" if that
+	// cannot be used.
+	Unpin func(node string) string
 }
 
-// historyRoutes serves what `weir history` asks for.
+// historyRoutes serves what `weir history`, diff, rollback and unpin ask for.
 func (c *Component) historyRoutes(m *http.ServeMux) {
-	m.HandleFunc("GET /history", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		if c.script.History == nil {
-			http.Error(w, c.noHistory(), http.StatusNotFound)
-			return
+	serve := func(do func(r *http.Request) (any, error)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			if c.script.History == nil {
+				http.Error(w, c.script.Name+" ships with weir and has one version; copy it to the folder of scripts to change it", http.StatusNotFound)
+				return
+			}
+			answer, err := do(r)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusConflict)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(answer) // an error is the client's: it went away
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(c.history()) // an error is the client's: it went away
-	})
+	}
+	m.HandleFunc("GET /history", serve(func(*http.Request) (any, error) {
+		return c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version), nil
+	}))
+	m.HandleFunc("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }))
+	m.HandleFunc("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.URL.Query().Get("version")) }))
+	m.HandleFunc("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }))
 }
 
-// noHistory says why the versions of the script are not kept.
-func (c *Component) noHistory() string {
-	return c.script.Name + " ships with weir and has one version; copy it to the folder of scripts to change it"
+// Comparison are two versions of a script.
+type Comparison struct {
+	Old   string             `json:"old"`   // ID
+	New   string             `json:"new"`   // ID of the running one
+	Files [2][]versions.File `json:"files"` // of the old and the new one
 }
 
-func (c *Component) history() versions.History {
-	return c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version)
+// compare returns a version and the one that runs.
+func (c *Component) compare(prefix string) (*Comparison, error) {
+	v, err := c.version(prefix)
+	if err != nil {
+		return nil, err
+	}
+	d := &Comparison{Old: v.ID, New: c.script.Version}
+	running := c.script.History.Record().Find(c.script.Version)
+	if len(running) == 0 {
+		return nil, fmt.Errorf("version %s, which runs, is not in the history of %s; its log says why", component.ShortVersion(c.script.Version), c.opts.ID)
+	}
+	for i, v := range []versions.Version{v, running[0]} {
+		if d.Files[i], err = c.script.History.Files(v); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// Switch is the answer to `weir rollback` and `weir unpin`: the node is about to run a
+// version.
+type Switch struct {
+	From string `json:"from"` // ID of the version that runs
+	To   string `json:"to"`   // ID; "" if the version on disk cannot be used
+}
+
+// rollBack has the node run an older version; without a prefix of its ID the one that
+// was active before.
+func (c *Component) rollBack(prefix string) (*Switch, error) {
+	v, err := c.version(prefix)
+	if err != nil {
+		return nil, err
+	}
+	if v.ID == c.script.Version {
+		return nil, fmt.Errorf("%s runs version %s already", c.opts.ID, component.ShortVersion(v.ID))
+	}
+	return &Switch{c.script.Version, v.ID}, c.script.History.Pin(c.opts.ID, v, c.script.Version)
+}
+
+func (c *Component) unpin() (*Switch, error) {
+	if _, pinned := c.script.History.Record().Pinned(c.opts.ID); !pinned {
+		return nil, fmt.Errorf("%s is not pinned to a version", c.opts.ID)
+	}
+	return &Switch{c.script.Version, c.script.History.Unpin(c.opts.ID)}, nil
+}
+
+// version returns the version whose ID begins with a prefix; the one before the
+// running one if that is empty.
+func (c *Component) version(prefix string) (v versions.Version, err error) {
+	id, record := c.opts.ID, c.script.History.Record()
+	if prefix == "" {
+		v, ok := record.Before(id, c.script.Version)
+		if !ok {
+			return v, fmt.Errorf("no version was active on %s before version %s; 'weir history %s' lists them", id, component.ShortVersion(c.script.Version), id)
+		}
+		return v, nil
+	}
+	switch found := record.Find(prefix); len(found) {
+	case 0:
+		return v, fmt.Errorf("there is no version %s in the history of %s; 'weir history %s' lists them", prefix, id, id)
+	case 1:
+		return found[0], nil
+	default:
+		var ids []string
+		for _, v := range found {
+			ids = append(ids, v.ID)
+		}
+		return v, fmt.Errorf("version %s is not unique in the history of %s; write more characters of %s", prefix, id, strings.Join(ids, " or "))
+	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
-// Options are the options of NewCatalog.
+// Options are what a catalog of scripts is made from.
 type Options struct {
 	Languages []scripting.Language
 	// UserDir is the user's folder of scripts; it need not exist. Empty: none.
@@ -47,6 +47,9 @@ type Options struct {
 	// Versions keeps the versions that were active; nil: nothing does, so a start has
 	// no last good version to fall back on.
 	Versions *versions.Store
+	// LastGood runs the last good version of a script from Versions if nothing runs and
+	// the version on disk cannot be used.
+	LastGood bool
 	// Compilers bound how long scripts may take to compile; nil: the catalog makes
 	// its own.
 	Compilers *Compilers
@@ -67,7 +70,8 @@ func NewCatalog(o Options) (component.Catalog, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &catalog{o: o, answers: map[string]*answer{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
+	c := &catalog{o: o, answers: map[string]*answer{}, passed: map[string]string{}, compiling: map[string]*compilation{},
+		disk: map[string]*onDisk{}, restorations: map[string]restoration{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
 			if !scripting.IsIdentifier(s) {
@@ -107,6 +111,9 @@ type catalog struct {
 	compiling map[string]*compilation // by component name, until a lookup takes the outcome
 	changed   func(paths []string)    // called when one is done that lookups did not wait for; nil: lookups wait
 	passed    map[string]string       // versions that passed their tests, by name
+	disk      map[string]*onDisk      // by component name: those that were looked up and have a history
+	// restorations are versions from the history, by component name and version.
+	restorations map[string]restoration
 }
 
 // scriptFiles are the files that claim one name.
@@ -176,8 +183,8 @@ func (c *catalog) misnamed(rel string, f *scriptFiles) error {
 func private(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
 
 // componentName returns the block name of a file: http/paths.lua is http.paths.
-// If the name is not valid for a block, it returns the path, and misnamed is
-// the invalid part.
+// One that no block can have is known by its path, and misnamed is the part of
+// it that is to blame.
 func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
 	lang, base := c.language(rel)
 	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") || private(path.Base(base)) {
@@ -223,6 +230,11 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	fail := func(err error) (component.Registration, *entry) {
 		nameScript(err, name)
 		reg = component.Registration{Name: name, Version: deps.version(), Sources: deps.sources(), Err: err}
+		if _, pending := errors.AsType[*component.PendingError](err); !pending && len(fs.user) == 1 && c.keepsHistory(c.file(fs.user[0], "")) {
+			d := &onDisk{sources: reg.Sources}
+			c.setOnDisk(name, d)
+			reg.Instead = func(node string) *component.Registration { return c.instead(name, d, node) }
+		}
 		return reg, nil
 	}
 	from := fs.user
@@ -278,10 +290,13 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	}
 	reg.Version, reg.Sources = s.Version, deps.sources()
 	reg.About = s.audit(lang, deps.modules)
-	if c.o.Versions != nil && file.Path != "" {
-		files := c.versionFiles(s, deps.modules, test)
-		s.History = c.history(s)
-		reg.Activated = func(node string, at time.Time) { c.activated(s, files, test, node, at) }
+	if c.keepsHistory(file) {
+		d := c.describe(s, deps.modules, test, reg.Sources)
+		c.setOnDisk(name, d)
+		s.History = c.history(name)
+		reg.Activated = func(node string, at time.Time) { c.activated(s, d, node, at) }
+		reg.Instead = func(node string) *component.Registration { return c.instead(name, d, node) }
+		reg.Trial = c.recorded(s, reg.Trial)
 	}
 	return reg, s
 }

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -10,36 +12,196 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
-// versionFiles returns what a version of a user's script is made of: the script, the files
-// that it imports and its test file. Files that ship with weir are always there.
-func (c *catalog) versionFiles(s *entry, modules []scripting.File, test scripting.File) (all []versions.File) {
+// keepsHistory reports whether a script has a history. Those that ship with weir have
+// none.
+func (c *catalog) keepsHistory(f scripting.File) bool {
+	return f.Path != "" && c.o.Versions != nil && !c.o.Versions.ReadOnly()
+}
+
+// onDisk is the version of a script that is on disk, as its history needs it.
+type onDisk struct {
+	version string // "" if it cannot be used
+	files   []versions.File
+	test    string   // path of its test file; "" without one
+	sources []string // of its registration
+}
+
+// describe returns the version of a script that is on disk. modules are the files that
+// the script imports.
+func (c *catalog) describe(s *entry, modules []scripting.File, test scripting.File, sources []string) *onDisk {
+	d := &onDisk{version: s.Version, sources: sources}
 	for _, f := range append([]scripting.File{s.File}, append(modules, test)...) {
-		if f.Path != "" {
-			all = append(all, versions.File{Path: c.rel(f), Text: f.Text})
+		if f.Path != "" { // files that ship with weir are always there
+			d.files = append(d.files, versions.File{Path: c.rel(f), Text: f.Text})
 		}
 	}
-	return all
-}
-
-// history returns the history of a user's script.
-func (c *catalog) history(s *entry) *node.History {
-	return &node.History{
-		Record: func() versions.Record { return c.o.Versions.Get(s.Name, c.dir) },
-	}
-}
-
-// activated notes that a version became active on a node.
-func (c *catalog) activated(s *entry, files []versions.File, test scripting.File, id string, at time.Time) {
-	v := versions.Version{ID: s.Version}
 	if test.Path != "" {
-		v.Test = c.rel(test)
+		d.test = c.rel(test)
 	}
+	return d
+}
+
+// content returns what a pin remembers of the files on disk.
+func (d *onDisk) content() string {
+	if d.version == "" {
+		return ""
+	}
+	return versions.Content(d.files, d.test)
+}
+
+// setOnDisk notes which version of a script is on disk.
+func (c *catalog) setOnDisk(name string, d *onDisk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disk[name] = d
+}
+
+// getOnDisk returns the version of a script that is on disk. Components of older
+// versions ask as well.
+func (c *catalog) getOnDisk(name string) *onDisk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.disk[name]; d != nil {
+		return d
+	}
+	return &onDisk{}
+}
+
+// history returns the history of a script for its components.
+func (c *catalog) history(name string) *node.History {
+	return &node.History{
+		Record: func() versions.Record { return c.o.Versions.Get(name, c.dir) },
+		Files:  c.o.Versions.Files,
+		Pin:    func(id string, v versions.Version, running string) error { return c.pin(name, id, v, running) },
+		Unpin:  func(id string) string { return c.unpin(name, id) },
+	}
+}
+
+// pin pins a version of a script to a node that runs another one.
+func (c *catalog) pin(name, id string, v versions.Version, running string) error {
+	if _, err := c.restored(name, v); err != nil {
+		return fmt.Errorf("cannot use version %s: %w", component.ShortVersion(v.ID), err)
+	}
+	d, store := c.getOnDisk(name), c.o.Versions
+	var err error
+	if v.ID == d.version {
+		err = store.Unpin(name, c.dir, id)
+	} else {
+		err = store.Pin(name, c.dir, versions.Pin{Node: id, ID: v.ID, Over: d.content()})
+	}
+	rolledBack := versions.Refusal{ID: running, Step: versions.StepRollback, Node: id, Reason: "version " + component.ShortVersion(v.ID) + " runs instead"}
+	if err = errors.Join(err, store.Refuse(name, c.dir, rolledBack)); err != nil {
+		c.o.Logger.Warn("a restart will not know of this rollback", "component_id", id, "err", err)
+	}
+	c.o.Logger.Info("rolled back", "component_id", id, "from", component.ShortVersion(running), "to", component.ShortVersion(v.ID), "pinned", v.ID != d.version)
+	c.ask(d.sources)
+	return nil
+}
+
+// unpin ends the pin of a node and returns the version that is on disk; "" if that
+// cannot be used.
+func (c *catalog) unpin(name, id string) string {
+	if err := c.o.Versions.Unpin(name, c.dir, id); err != nil {
+		c.o.Logger.Warn("the node is pinned again after a restart", "component_id", id, "err", err)
+	}
+	d := c.getOnDisk(name)
+	c.o.Logger.Info("unpinned", "component_id", id, "version", component.ShortVersion(d.version))
+	c.ask(d.sources)
+	return d.version
+}
+
+// ask has the engine ask for a script again.
+func (c *catalog) ask(sources []string) {
+	if changed := c.onChange(); changed != nil && len(sources) > 0 {
+		changed(sources[:1])
+	}
+}
+
+// activated notes that a version on disk became active on a node.
+func (c *catalog) activated(s *entry, d *onDisk, id string, at time.Time) {
+	v := versions.Version{ID: d.version, Test: d.test}
 	if c.hasPassed(s) {
 		v.Passed = at
 	}
-	if err := c.o.Versions.Activate(s.Name, c.dir, v, files, id, at); err != nil {
-		c.o.Logger.Warn("cannot keep this version of the script: a later start cannot fall back on it, and weir rollback cannot restore it", "script", s.Name, "err", err)
+	ended, err := c.o.Versions.Activate(s.Name, c.dir, v, d.files, id, at)
+	if ended != nil {
+		c.o.Logger.Info("the node is no longer pinned, because the files of its script have changed", "component_id", id, "pinned", component.ShortVersion(ended.ID), "version", component.ShortVersion(d.version))
 	}
+	if err != nil {
+		c.o.Logger.Warn("cannot keep this version of the script: a later start cannot fall back on it", "script", s.Name, "err", err)
+	}
+}
+
+// recorded notes the versions that a trial refuses in the history. The step test notes
+// its own, once for all nodes.
+func (c *catalog) recorded(s *entry, try func(context.Context, component.Trial) *component.Rejection) func(context.Context, component.Trial) *component.Rejection {
+	return func(ctx context.Context, t component.Trial) *component.Rejection {
+		r := try(ctx, t)
+		if r == nil || r.Step == component.StepTest || ctx.Err() != nil {
+			return r
+		}
+		if err := c.o.Versions.Refuse(s.Name, c.dir, versions.Refusal{ID: s.Version, Step: r.Step, Node: t.Node, Reason: r.Err.Error()}); err != nil {
+			c.o.Logger.Warn("weir history cannot report that a version was refused", "script", s.Name, "err", err)
+		}
+		return r
+	}
+}
+
+// instead returns the version of a script that a node runs instead of the one on
+// disk: the pinned version or, if the one on disk cannot be used, the last good one.
+func (c *catalog) instead(name string, d *onDisk, id string) *component.Registration {
+	pin, pinned := c.o.Versions.Pinned(name, c.dir, id)
+	pinned = pinned && (d.version == "" || pin.Over == d.content())
+	var v *versions.Version
+	if pinned || d.version == "" && c.o.LastGood {
+		v = c.o.Versions.Get(name, c.dir).LastGood(id)
+	}
+	if v == nil {
+		return nil
+	}
+	reg, err := c.restored(name, *v)
+	if err != nil {
+		return nil // it is in the log
+	}
+	own := *reg
+	own.Sources = d.sources
+	if pinned {
+		text := fmt.Sprintf("pinned to version %s since %s UTC, until its files change or you run 'weir unpin %s'", component.ShortVersion(v.ID), pin.Time.Format(time.DateTime), id)
+		own.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			o.Health(component.Health{State: component.Healthy, Reason: "pinned", Message: text})
+			return reg.Build(o, args, previous)
+		}
+	}
+	return &own
+}
+
+// restoration is a version that was compiled from the history, or why it was not.
+type restoration struct {
+	reg *component.Registration
+	err error
+}
+
+// restored returns the registration of a version in the history, which is compiled
+// once. It has no trial, because it was active before.
+func (c *catalog) restored(name string, v versions.Version) (*component.Registration, error) {
+	key := name + " " + v.ID
+	c.mu.Lock()
+	r, ok := c.restorations[key]
+	c.mu.Unlock()
+	if ok && r.err == nil {
+		return r.reg, nil
+	}
+	reg, err := c.restore(name, v, nil)
+	if err != nil && (!ok || r.err.Error() != err.Error()) {
+		c.o.Logger.Warn("cannot use a version of a script in the history", "script", name, "version", component.ShortVersion(v.ID), "err", err)
+	}
+	if err == nil {
+		reg.Trial = nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restorations[key] = restoration{reg, err}
+	return reg, err
 }
 
 // restore makes a registration of a version that is not on disk any more. sources are
@@ -65,7 +227,7 @@ func (c *catalog) restore(name string, v versions.Version, sources []string) (*c
 	if err != nil {
 		return nil, err
 	}
-	s.Version, s.History = v.ID, c.history(s)
+	s.Version, s.History = v.ID, c.history(name)
 	reg := register(s, scripting.ParseHeader(lang.Comment(file.Text)), false)
 	if reg.Err != nil {
 		return nil, reg.Err

@@ -34,20 +34,12 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 		}
 	}
 	running, ok := t.Running.(*node.Component)
-	if !ok {
+	if !ok || b.OnReload != block.OnReloadShadow || running.Version() == s.Version {
 		return nil
 	}
-	if b.OnReload == block.OnReloadShadow && running.Version() != s.Version {
-		t.Begin(component.StepShadow)
-		if _, err := running.Shadow(ctx, &s.Script, t.Args); err != nil {
-			return &component.Rejection{Step: component.StepShadow, Err: err}
-		}
-	}
-	if s.Definition.Kind != scripting.Transform {
-		return nil
-	}
-	if err := running.Canary(ctx, &s.Script, t.Args, func() { t.Begin(component.StepCanary) }); err != nil {
-		return &component.Rejection{Step: component.StepCanary, Err: err}
+	t.Begin(component.StepShadow)
+	if _, err := running.Shadow(ctx, &s.Script, t.Args); err != nil {
+		return &component.Rejection{Step: component.StepShadow, Err: err}
 	}
 	return nil
 }

@@ -91,14 +91,37 @@ type Record struct {
 	Pins     []Pin     `json:"pins,omitempty"`
 }
 
-// Passed returns the newest version that passed its tests; nil if none has.
+// Passed returns the newest version that passed its tests and was not rolled back
+// since; nil if there is none.
 func (r Record) Passed() *Version {
 	for i := len(r.Versions) - 1; i >= 0; i-- {
-		if !r.Versions[i].Passed.IsZero() {
-			return &r.Versions[i]
+		if v := &r.Versions[i]; !v.Passed.IsZero() && !r.rolledBack(*v) {
+			return v
 		}
 	}
 	return nil
+}
+
+// LastGood returns the version that a node runs if its files cannot be used: the
+// pinned version, or the newest one that was not rolled back; nil if there is none.
+func (r Record) LastGood(node string) *Version {
+	if p, ok := r.Pinned(node); ok {
+		if i := slices.IndexFunc(r.Versions, func(v Version) bool { return v.ID == p.ID }); i >= 0 {
+			return &r.Versions[i]
+		}
+	}
+	for _, v := range slices.Backward(r.Of(node)) {
+		if !r.rolledBack(v) {
+			return &v
+		}
+	}
+	return nil
+}
+
+// rolledBack reports whether the user rolled a version back after it became active.
+func (r Record) rolledBack(v Version) bool {
+	f := r.Rejected(v.ID, StepRollback)
+	return f != nil && f.Time.After(v.last())
 }
 
 // Rejected returns how a version failed its tests last; nil if it did not, or has
@@ -159,6 +182,10 @@ func (r Record) Pinned(node string) (p Pin, ok bool) {
 	return p, false
 }
 
+func (r *Record) unpin(node string) {
+	r.Pins = slices.DeleteFunc(r.Pins, func(p Pin) bool { return p.Node == node })
+}
+
 func (r Record) clone() Record {
 	r.Versions, r.Refused, r.Pins = slices.Clone(r.Versions), slices.Clone(r.Refused), slices.Clone(r.Pins)
 	for i, v := range r.Versions {
@@ -214,11 +241,14 @@ func (r *Record) needed(i int) bool {
 	return i == len(r.Versions)-1 || v == r.Passed() || slices.ContainsFunc(r.Pins, func(p Pin) bool { return p.ID == v.ID })
 }
 
-// Content returns a hash of the files of a version, without its test file.
-func Content(files []File) string {
+// Content returns a hash of the files of a version without its test file, whose path
+// may be empty.
+func Content(files []File, test string) string {
 	h := sha256.New()
 	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b File) int { return cmp.Compare(a.Path, b.Path) }) {
-		h.Write([]byte(f.Path + "\x00" + hash(f.Text) + "\n"))
+		if f.Path != test {
+			h.Write([]byte(f.Path + "\x00" + hash(f.Text) + "\n"))
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }

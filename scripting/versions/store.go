@@ -147,9 +147,11 @@ func (s *Store) setAside(path string) {
 	}
 }
 
-// Activate notes that a version became active on a node. files are its sources in
-// the order of Version.Sources; the other fields of Sources need not be set.
-func (s *Store) Activate(script, dir string, v Version, files []File, node string, at time.Time) error {
+// Activate notes that a version became active on a node because its files have it.
+// files are its sources, which need not be set in the version. A pin of the node
+// over other files ends; it is returned.
+func (s *Store) Activate(script, dir string, v Version, files []File, node string, at time.Time) (ended *Pin, err error) {
+	content := Content(files, v.Test)
 	v.Sources = nil
 	for _, f := range files {
 		v.Sources = append(v.Sources, Source{f.Path, hash(f.Text), int64(len(f.Text))})
@@ -159,9 +161,13 @@ func (s *Store) Activate(script, dir string, v Version, files []File, node strin
 	if !v.Passed.IsZero() {
 		v.Passed = v.Passed.UTC().Truncate(time.Second)
 	}
-	return s.change(script, dir, func(r *Record) bool {
+	err = s.change(script, dir, func(r *Record) bool {
+		if p, ok := r.Pinned(node); ok && p.Over != content {
+			ended = &p
+			r.unpin(node)
+		}
 		if !r.activate(v, node, at) {
-			return false
+			return ended != nil
 		}
 		for i, f := range files {
 			if h := v.Sources[i].Hash; !s.written(h) {
@@ -178,6 +184,7 @@ func (s *Store) Activate(script, dir string, v Version, files []File, node strin
 		s.limitSize()
 		return true
 	})
+	return ended, err
 }
 
 // written reports whether a text is on disk, or is about to be.
@@ -267,7 +274,8 @@ func (s *Store) Refuse(script, dir string, f Refusal) error {
 func (s *Store) Pin(script, dir string, p Pin) error {
 	p.Time = s.now().UTC().Truncate(time.Second)
 	return s.change(script, dir, func(r *Record) bool {
-		r.Pins = append(slices.DeleteFunc(r.Pins, func(o Pin) bool { return o.Node == p.Node }), p)
+		r.unpin(p.Node)
+		r.Pins = append(r.Pins, p)
 		return true
 	})
 }
@@ -275,9 +283,9 @@ func (s *Store) Pin(script, dir string, p Pin) error {
 // Unpin ends the pin of a node.
 func (s *Store) Unpin(script, dir, node string) error {
 	return s.change(script, dir, func(r *Record) bool {
-		before := len(r.Pins)
-		r.Pins = slices.DeleteFunc(r.Pins, func(p Pin) bool { return p.Node == node })
-		return len(r.Pins) != before
+		_, was := r.Pinned(node)
+		r.unpin(node)
+		return was
 	})
 }
 

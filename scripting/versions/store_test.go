@@ -38,7 +38,13 @@ func minute(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) 
 // activate makes a version active whose script has the ID as its text.
 func activate(t *testing.T, s *Store, script, id, node string, at time.Time) {
 	t.Helper()
-	must(t, s.Activate(script, "/s", Version{ID: id}, []File{{"a/x.lua", id}, {"lib/y.lua", "shared"}}, node, at))
+	become(t, s, script, Version{ID: id}, []File{{"a/x.lua", id}, {"lib/y.lua", "shared"}}, node, at)
+}
+
+func become(t *testing.T, s *Store, script string, v Version, files []File, node string, at time.Time) {
+	t.Helper()
+	_, err := s.Activate(script, "/s", v, files, node, at)
+	must(t, err)
 }
 
 func ids(vs []Version) (out []string) {
@@ -62,8 +68,9 @@ func TestRecord(t *testing.T) {
 		t.Errorf("got %+v of an empty store", got)
 	}
 	files := []File{{"a/x.lua", "one"}, {"lib/y.json", "{}"}, {"a/x_test.lua", "\xff"}}
-	must(t, s.Activate("a.x", "/s", Version{ID: "1", Test: "a/x_test.lua", Passed: minute(1)}, files, "a.x.n", minute(1)))
-	must(t, s.Activate("a.x", "/other", Version{ID: "9"}, files[:1], "a.x.n", minute(1)))
+	become(t, s, "a.x", Version{ID: "1", Test: "a/x_test.lua", Passed: minute(1)}, files, "a.x.n", minute(1))
+	_, err := s.Activate("a.x", "/other", Version{ID: "9"}, files[:1], "a.x.n", minute(1))
+	must(t, err)
 	must(t, s.Refuse("a.x", "/s", Refusal{ID: "2", Step: "test", Reason: "no"}))
 	must(t, s.Pin("a.x", "/s", Pin{Node: "a.x.n", ID: "1", Over: "o"}))
 	want := Record{Script: "a.x", Dir: "/s",
@@ -147,7 +154,7 @@ func TestPassed(t *testing.T) {
 	s, _ := newStore(t)
 	tested := func(id string, passed time.Time) {
 		t.Helper()
-		must(t, s.Activate("a.x", "/s", Version{ID: id, Passed: passed}, []File{{"a/x.lua", id}}, "n", minute(1)))
+		become(t, s, "a.x", Version{ID: id, Passed: passed}, []File{{"a/x.lua", id}}, "n", minute(1))
 	}
 	f := func(wantPassed string, id string, wantRejected bool) {
 		t.Helper()
@@ -181,15 +188,52 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+// A pin ends when another content than that of its files becomes active.
+func TestPin(t *testing.T) {
+	s, _ := newStore(t)
+	activate(t, s, "a.x", "1", "n", minute(1))
+	activate(t, s, "a.x", "2", "n", minute(2))
+	over := Content([]File{{"a/x.lua", "2"}, {"lib/y.lua", "shared"}}, "")
+	s.now = func() time.Time { return minute(3) }
+	must(t, s.Pin("a.x", "/s", Pin{Node: "n", ID: "2", Over: over}))
+	must(t, s.Pin("a.x", "/s", Pin{Node: "n", ID: "1", Over: over}))
+	must(t, s.Refuse("a.x", "/s", Refusal{ID: "2", Step: StepRollback, Node: "n"}))
+	f := func(wantPin, wantLastGood string) {
+		t.Helper()
+		r := reopen(s).Get("a.x", "/s")
+		p, _ := r.Pinned("n")
+		last := ""
+		if v := r.LastGood("n"); v != nil {
+			last = v.ID
+		}
+		if p.ID != wantPin || last != wantLastGood {
+			t.Errorf("got pin %q, last good version %q, want %q, %q", p.ID, last, wantPin, wantLastGood)
+		}
+	}
+	f("1", "1")
+	activate(t, s, "a.x", "2", "m", minute(4))
+	activate(t, s, "a.x", "3", "m", minute(4))
+	f("1", "1")
+	must(t, s.Refuse("a.x", "/s", Refusal{ID: "3", Step: StepRollback, Node: "m"}))
+	must(t, s.Unpin("a.x", "/s", "n"))
+	f("", "2") // it became active again after it was rolled back
+	must(t, s.Pin("a.x", "/s", Pin{Node: "n", ID: "1", Over: over}))
+	ended, err := s.Activate("a.x", "/s", Version{ID: "4"}, []File{{"a/x.lua", "4"}}, "n", minute(5))
+	if err != nil || ended == nil || ended.ID != "1" {
+		t.Errorf("got %+v, %v, want the pin that ended", ended, err)
+	}
+	f("", "4")
+}
+
 // A record stays within its limits, and versions that are needed stay in it.
 func TestLimits(t *testing.T) {
 	s, _ := newStore(t)
 	s.limits.Versions = 3
-	must(t, s.Activate("a.x", "/s", Version{ID: "passed", Passed: minute(0)}, []File{{"a/x.lua", "passed"}}, "n", minute(0)))
+	become(t, s, "a.x", Version{ID: "passed", Passed: minute(0)}, []File{{"a/x.lua", "passed"}}, "n", minute(0))
 	for i := range 6 {
 		activate(t, s, "a.x", fmt.Sprint(i), "n", minute(i+1))
 		if i == 1 {
-			must(t, s.Pin("a.x", "/s", Pin{Node: "n", ID: "1"}))
+			must(t, s.Pin("a.x", "/s", Pin{Node: "other", ID: "1"}))
 		}
 		must(t, s.Refuse("a.x", "/s", Refusal{ID: fmt.Sprint(i), Step: "canary", Reason: strings.Repeat("é", maxReason)}))
 	}
@@ -218,7 +262,7 @@ func TestLimitSize(t *testing.T) {
 	s, _ := newStore(t)
 	big := func(script, id string, at int) {
 		t.Helper()
-		must(t, s.Activate(script, "/s", Version{ID: id}, []File{{"a/x.lua", strings.Repeat(id, 1000)}}, "n", minute(at)))
+		become(t, s, script, Version{ID: id}, []File{{"a/x.lua", strings.Repeat(id, 1000)}}, "n", minute(at))
 	}
 	s.limits.Size = 3500
 	big("a.x", "1", 1)
@@ -329,8 +373,9 @@ func TestNotWritable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(dir, nil, 0o600))
 	s := Open(dir, DefaultLimits, slog.New(slog.DiscardHandler))
+	_, err := s.Activate("a.x", "/s", Version{ID: "1"}, []File{{"a/x.lua", "1"}}, "n", start)
 	for _, err := range []error{
-		s.Activate("a.x", "/s", Version{ID: "1"}, []File{{"a/x.lua", "1"}}, "n", start),
+		err,
 		s.Refuse("a.x", "/s", Refusal{ID: "2"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "cannot keep the history of a.x: ") {
@@ -398,10 +443,13 @@ func TestSweep(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	a, b := File{"a", "1"}, File{"b", "2"}
-	if Content([]File{a, b}) != Content([]File{b, a}) {
+	if Content([]File{a, b}, "") != Content([]File{b, a}, "") {
 		t.Error("the order matters")
 	}
-	if Content([]File{a}) == Content([]File{b}) || Content([]File{{"a", "2"}}) == Content([]File{a}) {
+	if Content([]File{a}, "") == Content([]File{b}, "") || Content([]File{{"a", "2"}}, "") == Content([]File{a}, "") {
 		t.Error("different files have the same content")
+	}
+	if Content([]File{a, b}, "b") != Content([]File{a}, "") {
+		t.Error("the test file matters")
 	}
 }

@@ -2,8 +2,8 @@
 // endpoints or ingresses in the API of a Kubernetes cluster and follows their
 // changes.
 //
-// The client library for the API server logs its errors to the log of the
-// process; their number is in the node's health.
+// The library that talks to the API server logs its errors to the log of the
+// process; how many there were is in the node's health.
 package kubernetes
 
 import (
@@ -32,7 +32,7 @@ func Registration() component.Registration {
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Files: files, Stream: true,
-				// The back-off of its watches is at most 30 s.
+				// The back-off of its watches ends at 30 s.
 				Forget:   time.Minute,
 				Failures: "prometheus_sd_kubernetes_failures_total",
 			}, args, previous)
@@ -46,7 +46,7 @@ func config(args any) (sd.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.KubeConfig != "" { // otherwise, the client would wait for the file
+	if a.KubeConfig != "" { // which its client would wait for
 		if _, err := weirfiles.Read(a.KubeConfig, weirfiles.MaxSecret); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("cannot read kubeconfig_file: %w", err)
 		}
@@ -74,8 +74,8 @@ func config(args any) (sd.Config, error) {
 	return cfg, nil
 }
 
-// files returns only the kubeconfig: the client reads its credentials again when
-// they change, and a new discoverer would list all objects again.
+// files are the kubeconfig: credentials of the HTTP client are read again when
+// they change, and beginning anew would list all objects again.
 func files(args any) []string {
 	a := args.(*Arguments)
 	if a.KubeConfig == "" {

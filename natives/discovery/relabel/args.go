@@ -10,7 +10,7 @@ type Arguments struct {
 	Rules []*rule.Rule `alloy:"rule,block,optional"`
 }
 
-// SetToDefault leaves all arguments unset.
+// SetToDefault leaves everything unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Exports of discovery.relabel.

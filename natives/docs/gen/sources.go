@@ -14,34 +14,33 @@ import (
 
 const module = "github.com/weir-run/weir"
 
-// sources are the packages of the module. They are parsed when they are first
-// used.
+// sources are the packages of the module, parsed when first asked for.
 type sources struct {
 	root string
 	fset *token.FileSet
 	pkgs map[string]*pkg // by directory below root
 }
 
-// pkg is the relevant part of a package's source.
+// pkg is what matters of a package's source.
 type pkg struct {
 	dir, name, doc string
 	structs        map[string]*typeIn
 	functions      map[string]bool
-	exports        ast.Expr // the type of the field Exports of its registration; may be nil
+	exports        ast.Expr // type in the field Exports of its registration, nil without
 	exportsFrom    map[string]string
 }
 
-// typeIn is a struct type with the imports of its file.
+// typeIn is a struct type with the imports of the file that it stands in.
 type typeIn struct {
 	*ast.StructType
-	imports map[string]string // directory below root by name; only packages of the module
+	imports map[string]string // directory below root by name, ours only
 }
 
 func newSources(root string) *sources {
 	return &sources{root: root, fset: token.NewFileSet(), pkgs: map[string]*pkg{}}
 }
 
-// pkg parses the package in dir. It returns nil if it does not exist.
+// pkg parses the package in dir, nil when there is none.
 func (s *sources) pkg(dir string) (*pkg, error) {
 	if p, ok := s.pkgs[dir]; ok {
 		return p, nil
@@ -128,8 +127,8 @@ func isSelector(e ast.Expr, pkg, name string) bool {
 	return ok && x.Name == pkg && sel.Sel.Name == name
 }
 
-// args returns the comments on the fields of a component's Arguments, including
-// nested blocks, by attribute path.
+// args returns the comments on the fields of a component's Arguments by
+// attribute path, those of nested blocks among them.
 func (s *sources) args(p *pkg) (map[string]string, error) {
 	t := p.structs["Arguments"]
 	if t == nil {
@@ -139,8 +138,8 @@ func (s *sources) args(p *pkg) (map[string]string, error) {
 	return out, s.walk(out, p, t, "", nil)
 }
 
-// exports returns the comments on the fields of a component's exports, or nil if
-// it exports nothing.
+// exports returns the comments on the fields of what a component exports, nil
+// when it exports nothing.
 func (s *sources) exports(p *pkg) (map[string]string, error) {
 	if p.exports == nil {
 		return nil, nil
@@ -155,7 +154,7 @@ func (s *sources) exports(p *pkg) (map[string]string, error) {
 
 func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, around []*ast.StructType) error {
 	for _, outer := range around {
-		if outer == t.StructType { // a block may contain itself
+		if outer == t.StructType { // a block may nest itself
 			return nil
 		}
 	}
@@ -190,7 +189,7 @@ func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, ar
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.fset.Position(f.Pos()), err)
 		}
-		if inner == nil { // a block without a fixed type, or of a type outside the module
+		if inner == nil { // a block of anything, or of a foreign type
 			continue
 		}
 		if err := s.walk(out, innerPkg, inner, at, around); err != nil {
@@ -200,8 +199,8 @@ func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, ar
 	return nil
 }
 
-// resolve returns the struct type of a field, or nil if it is not a struct of
-// this module.
+// resolve returns the struct that a field's type is made of, nil when it is
+// made of none of ours.
 func (s *sources) resolve(p *pkg, t *typeIn, expr ast.Expr) (*typeIn, *pkg, error) {
 	switch x := expr.(type) {
 	case *ast.StarExpr:

@@ -24,10 +24,10 @@ type Arguments struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// SetToDefault leaves all arguments unset.
+// SetToDefault leaves everything unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate checks that exactly one expression is set.
+// Validate wants exactly one expression.
 func (a *Arguments) Validate() error {
 	switch {
 	case a.Drop == nil && a.Keep == nil:
@@ -38,7 +38,8 @@ func (a *Arguments) Validate() error {
 	return nil
 }
 
-// source returns the expression that is set, or nil, and whether it is drop.
+// source returns the expression that is set, nil while none is known, and whether
+// it is drop.
 func (a *Arguments) source() (src *clause.Predicate, drop bool) {
 	if a.Drop != nil {
 		return a.Drop, true
@@ -46,7 +47,7 @@ func (a *Arguments) source() (src *clause.Predicate, drop bool) {
 	return a.Keep, false
 }
 
-// passes implements Registration.Passes.
+// passes is Registration.Passes.
 func passes(args any) (batch.Signals, string) {
 	var fit clause.Fit
 	if src, drop := args.(*Arguments).source(); src != nil {
@@ -55,7 +56,7 @@ func passes(args any) (batch.Signals, string) {
 	return fit.Signals()
 }
 
-// argument returns the name of the argument with the expression.
+// argument is what the expression is called.
 func argument(drop bool) string {
 	if drop {
 		return "drop"

@@ -35,14 +35,13 @@ type Route struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// maxRoutes is the number of routes that fit into a 64-bit word together with the
-// bit for forward_to.
+// maxRoutes is what fits into a word beside the rest.
 const maxRoutes = 63
 
-// SetToDefault leaves all arguments unset.
+// SetToDefault leaves everything unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate returns all errors in the arguments, joined.
+// Validate returns all that is wrong with the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if n := len(a.Routes); n > maxRoutes {
@@ -59,21 +58,21 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fit returns the signals that the expressions support.
+// fit is what the expressions are for.
 func (a *Arguments) fit() *clause.Fit {
 	var fit clause.Fit
 	for _, r := range a.Routes {
-		if r.When != "" { // an empty expression has been reported already
+		if r.When != "" { // else there is a mistake in it
 			fit.Reads(fmt.Sprintf("route %q", r.Name), r.When.Compile())
 		}
 	}
 	return &fit
 }
 
-// passes implements Registration.Passes.
+// passes is Registration.Passes.
 func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
 
-// receiversByRoute returns the receivers by route, with those of forward_to last.
+// receiversByRoute are the receivers by route, those of forward_to last.
 func (a *Arguments) receiversByRoute() (out [][]*flow.Receiver) {
 	for _, r := range a.Routes {
 		out = append(out, r.ForwardTo)

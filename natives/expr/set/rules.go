@@ -11,31 +11,30 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// rules are the expressions of one set of arguments and the series derived with
-// them.
+// rules are the expressions of one instance and what they made of series.
 type rules struct {
 	args    *Arguments
 	cache   *view.Cache
-	samples *programs // nil if the rules do not support samples
-	lines   *programs // nil if the rules do not support lines
+	samples *programs // nil: it is not for samples
+	lines   *programs // nil: it is not for lines
 
-	// last is the series that the newest sample of a series was changed to, for
-	// the staleness marker. It is only used if labels depend on samples.
+	// last is what the newest sample of a series became, for its marker; only
+	// of series that rows makes others of.
 	last batch.Memo[*atomic.Pointer[batch.Series]]
 }
 
-// programs are the expressions for samples or for lines.
+// programs are the expressions over samples, or those over lines.
 type programs struct {
-	series []edit        // evaluated once per series or stream
-	rows   []edit        // evaluated for each sample or line
-	value  *expr.Program // nil if the value is not changed
-	line   *expr.Program // nil if the line is not changed
+	series []edit        // for each series or stream
+	rows   []edit        // for each sample or line
+	value  *expr.Program // nil: stays
+	line   *expr.Program // nil: stays
 }
 
-// edit sets a label, the name, or structured metadata.
+// edit sets a label, the name or metadata.
 type edit struct {
 	argument string
-	label    string // __name__ for the name; the name of the metadata
+	label    string // __name__ for the name; of metadata its name
 	prog     *expr.Program
 }
 
@@ -81,18 +80,18 @@ func (p *programs) add(e edit) {
 	}
 }
 
-// Sweep removes released series from the cache.
+// Sweep forgets released series.
 func (r *rules) Sweep() {
 	r.last.Sweep(nil)
 	r.cache.Sweep()
 }
 
-// Close releases all derived handles.
+// Close gives back all handles that were derived.
 func (r *rules) Close() { r.cache.Close() }
 
 var windows = sync.Pool{New: func() any { return new(view.Metrics) }}
 
-// call is the state of a call for one batch of samples.
+// call is one batch of samples.
 type call struct {
 	*programs
 	once
@@ -102,9 +101,8 @@ type call struct {
 	failed *clause.Batch
 }
 
-// apply applies the expressions to b. If the expressions were changed to
-// expressions for lines and the sender of samples has not noticed yet, it returns
-// b unchanged.
+// apply returns b as the expressions make it: as it is, while a change of them to
+// others over lines has not come to who sends samples.
 func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) view.Result[*batch.Metrics] {
 	if r.samples == nil {
 		return view.Result[*batch.Metrics]{Batch: b}
@@ -127,7 +125,7 @@ func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) vie
 	return w.Apply()
 }
 
-// row changes one sample, or leaves it unchanged if an expression fails.
+// row changes one sample, or leaves it as it is when an expression fails.
 func (k *call) row(i int) {
 	k.w.Mark(i)
 	argument, err := k.edit(i)
@@ -140,12 +138,12 @@ func (k *call) row(i int) {
 	}
 }
 
-// remember stores the series to which the newest sample of s was changed.
+// remember notes what the newest sample of s became.
 func (k *call) remember(s, became *batch.Series) {
 	last, ok := k.last.Get(s)
 	if !ok {
 		if s.Released() {
-			return // its ID may belong to another series by now
+			return // its ID may be another's by now
 		}
 		last = k.last.Put(s, new(atomic.Pointer[batch.Series]))
 	}
@@ -170,9 +168,9 @@ func (k *call) edit(i int) (argument string, err error) {
 	return "value", err
 }
 
-// labels sets the labels that depend on the sample. A marker gets the labels of
-// the previous sample. For a native histogram, labels that depend on the value
-// are not changed.
+// labels sets what depends on the sample. A marker becomes what the sample
+// before it became; of a native histogram a label that depends on the value
+// stays as it is.
 func (k *call) labels(i int, judged bool) (argument string, err error) {
 	var before *batch.Series
 	if batch.IsStale(k.b.V[i]) {

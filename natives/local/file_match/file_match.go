@@ -1,9 +1,8 @@
-// Package filematch is local.file_match: it finds files by patterns, exports a
-// target for each, and updates the targets when files are created or removed.
+// Package filematch is local.file_match: it finds files by patterns, exports a target
+// for each, and updates the targets when files are created or removed.
 //
-// It searches at intervals. The watcher of weir's own files cannot be used,
-// because it reads the watched files to detect changes of their content, and
-// these files are logs.
+// It looks in intervals. The watcher of weir's own files is of no use here: it
+// reads what it watches to see whether the content changed, and these are logs.
 package filematch
 
 import (
@@ -30,21 +29,21 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a local.file_match node.
+// Component is one local.file_match.
 type Component struct {
 	opts    component.Options
-	changed chan struct{} // has a value if the arguments changed
+	changed chan struct{} // the arguments did
 
 	mu      sync.Mutex
 	args    Arguments
 	updates int
 
-	// Only used by Run.
+	// Of Run alone.
 	exported []map[string]string // nil before the first
-	troubles string              // the last logged problems
-	own      bool                // it was logged that files of weir are skipped
-	matched  int                 // the number of updates of the arguments for which exported is valid
-	hung     bool                // the last reported state
+	troubles string              // as last logged
+	own      bool                // that files of weir are left out was logged
+	matched  int                 // updates of the arguments that exported is for
+	hung     bool                // as last reported
 }
 
 var (
@@ -52,7 +51,7 @@ var (
 	_ component.Updater   = (*Component)(nil)
 )
 
-// Update applies new arguments. Run searches immediately.
+// Update takes new arguments; Run looks at once.
 func (c *Component) Update(args any) error {
 	c.mu.Lock()
 	c.args = *args.(*Arguments)
@@ -65,7 +64,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run searches until ctx ends.
+// Run looks until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	t := c.opts.Clock.NewTimer(0)
 	defer t.Stop()
@@ -80,7 +79,7 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 }
 
-// sync searches once and returns the delay until the next search.
+// sync looks once and returns when to look again.
 func (c *Component) sync() time.Duration {
 	c.mu.Lock()
 	args, updates := c.args, c.updates
@@ -111,9 +110,9 @@ func (c *Component) sync() time.Duration {
 	return args.SyncPeriod
 }
 
-// keepHung returns targets together with the previously exported ones on a file
-// system that does not respond, because their files may still exist. The node is
-// unhealthy until the file system responds.
+// keepHung returns targets with those exported before that are on a file system
+// that does not answer: their files may still be there. The node is unhealthy
+// until it answers.
 func (c *Component) keepHung(look *glob.Look, targets []map[string]string, updates int) []map[string]string {
 	err := look.AnyHung()
 	if err != nil && c.matched == updates {
@@ -139,7 +138,7 @@ func (c *Component) keepHung(look *glob.Look, targets []map[string]string, updat
 	return targets
 }
 
-// report logs the places that could not be searched, once until they change.
+// report logs what could not be looked at, once as long as it is the same.
 func (c *Component) report(troubles []string) {
 	text := strings.Join(troubles, "; ")
 	if text != "" && text != c.troubles {

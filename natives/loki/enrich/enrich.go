@@ -30,7 +30,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a loki.enrich node.
+// Component is a loki.enrich node's component.
 type Component struct {
 	*ruleset.Worker[*inventory.Rules]
 }

@@ -41,7 +41,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a loki.secretfilter node.
+// Component is a loki.secretfilter node's component.
 type Component struct {
 	*ruleset.Worker[*rules]
 	metrics *metrics

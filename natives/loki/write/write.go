@@ -45,7 +45,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a loki.write node.
+// Component is a loki.write node's component.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]

@@ -1,10 +1,10 @@
 // Package echo is prometheus.echo: it prints every batch to standard output in an
 // exposition format, for debugging.
 //
-// A batch is printed as a whole, its rows grouped into metric families. It is not
-// a way to export metrics, because exposition formats cannot represent
-// everything: a native histogram is printed as an approximate classic histogram,
-// and a staleness marker as NaN after a comment.
+// A batch is printed as a whole, its rows grouped into metric families. It is
+// not a way to export metrics: what exposition formats cannot say is lost. A
+// native histogram is printed as the classic one that it rounds to, a
+// staleness marker as NaN after a comment.
 package echo
 
 import (
@@ -34,7 +34,7 @@ func registration(w io.Writer) component.Registration {
 	}
 }
 
-// Component is the component of a prometheus.echo node.
+// Component is one prometheus.echo.
 type Component struct {
 	w io.Writer
 
@@ -49,7 +49,7 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// Update applies new arguments.
+// Update takes new arguments.
 func (c *Component) Update(args any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,17 +57,16 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run waits until ctx ends.
+// Run waits for ctx to end.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// maxKeptBuffer is the maximum size of the buffer that a Component retains
-// between batches.
+// maxKeptBuffer is how much memory stays with a Component between batches.
 const maxKeptBuffer = 1 << 20
 
-// ConsumeMetrics prints b. It accepts the batch only if all of it was written.
+// ConsumeMetrics prints b. It accepts what was written in full.
 func (c *Component) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,26 +31,26 @@ func appendExposition(dst []byte, b *batch.Metrics, f Format) []byte {
 	return w.dst
 }
 
-// family is a metric family. meta is nil if it is unknown.
+// family is a metric family; meta is nil when nothing is known about it.
 type family struct {
 	name string
 	meta *batch.Metadata
 }
 
-// families groups the rows by family, in order of their first rows.
+// families groups the rows, in order of first appearance.
 func families(b *batch.Metrics, openMetrics bool) (order []family, rows map[family][]int) {
 	rows = map[family][]int{}
 	native := map[int]bool{}
 	for _, h := range b.Histograms {
 		native[h.Row] = true
 	}
-	meta := map[string]*batch.Metadata{} // the metadata of the first row applies to all rows of that name
+	meta := map[string]*batch.Metadata{} // the first of a name is every row's
 	for row, s := range b.Series {
 		fam := family{s.Name(), s.Meta()}
 		if fam.meta != nil {
 			fam.name = familyName(fam.name, fam.meta.Type, openMetrics)
 			if fam.meta.Type == model.MetricTypeCounter && openMetrics && fam.name == s.Name() {
-				// In OpenMetrics, counters must end in _total.
+				// OpenMetrics has no counter without _total.
 				fam.meta = &batch.Metadata{Help: fam.meta.Help}
 			}
 		}
@@ -77,7 +77,7 @@ func help(m *batch.Metadata) string {
 	return m.Help
 }
 
-// familyName returns the name in the TYPE line of a sample.
+// familyName returns the name that the TYPE line of a sample has.
 func familyName(sample string, t model.MetricType, openMetrics bool) string {
 	var suffixes []string
 	switch t {
@@ -102,7 +102,7 @@ func familyName(sample string, t model.MetricType, openMetrics bool) string {
 	return sample
 }
 
-// typeName returns the name of a type in the format.
+// typeName returns a type as the format calls it.
 func typeName(t model.MetricType, openMetrics bool) string {
 	if openMetrics {
 		if t == "" {
@@ -125,8 +125,7 @@ type writer struct {
 	openMetrics bool
 }
 
-// span returns the range of the entries for a row in a sparse column with n
-// entries.
+// span finds the entries of a row in a sparse column of n.
 func span(n, row int, rowOf func(i int) int) (from, to int) {
 	from = sort.Search(n, func(i int) bool { return rowOf(i) >= row })
 	for to = from; to < n && rowOf(to) == row; to++ {
@@ -188,7 +187,7 @@ func (w *writer) row(f family, row int) {
 	}
 }
 
-// histogram writes a native histogram as an approximate classic histogram.
+// histogram writes a native histogram as the classic one it rounds to.
 func (w *writer) histogram(row int, h batch.Histogram) {
 	s := w.b.Series[row]
 	fh := h.Float
@@ -215,8 +214,8 @@ func (w *writer) bucket(s *batch.Series, le, count float64, row int) {
 	w.dst = append(w.dst, '\n')
 }
 
-// created writes a start timestamp unless it is 0. Only OpenMetrics has them, and
-// only for counters, histograms and summaries.
+// created writes a start timestamp, 0 for none; only OpenMetrics has them, for
+// families that count.
 func (w *writer) created(f family, s *batch.Series, ms int64) {
 	if ms == 0 || !w.openMetrics || f.meta == nil {
 		return
@@ -250,7 +249,7 @@ func (w *writer) exemplar(row int) {
 	if from == to {
 		return
 	}
-	e := w.b.Exemplars[to-1] // a line can have only one: use the latest
+	e := w.b.Exemplars[to-1] // a line has room for one: the latest
 	w.dst = append(w.dst, " # {"...)
 	for i, l := range e.Labels {
 		if i > 0 {
@@ -266,8 +265,7 @@ func (w *writer) exemplar(row int) {
 	}
 }
 
-// labels writes the name and labels of a sample. If le is not "", it replaces the
-// label le.
+// labels writes a sample's name and labels; le replaces the label le unless "".
 func (w *writer) labels(s *batch.Series, name, le string) {
 	open, sep := false, byte('{')
 	if model.LegacyValidation.IsValidMetricName(name) {
@@ -343,7 +341,7 @@ func formatFloat(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// appendSeconds formats Unix ms as seconds.
+// appendSeconds appends Unix ms as seconds.
 func appendSeconds(dst []byte, ms int64) []byte {
 	return strconv.AppendFloat(dst, float64(ms)/1000, 'f', -1, 64)
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// decoder decodes the body of a request into rows. It is scratch memory: reset it
-// for each body. The result does not alias the body.
+// decoder turns the body of a request into rows. It is scratch memory: reset
+// it for each body. What it makes has no memory in common with the body.
 //
-// A body that is not a valid message or exceeds sample_limit is refused as a
-// whole. An error in a series rejects only that series; it is counted in dropped
-// and named in problems.
+// A body that is no valid message is refused as a whole, and so is one over
+// sample_limit. What is wrong with one series costs that series; it is counted
+// in dropped and named in problems.
 type decoder struct {
 	known   *known
 	held    *held
 	limits  *Limits
 	meta    bool             // append_metadata
 	typed   bool             // enable_type_and_unit_labels
-	reserve func(int64) bool // reserves memory, in bytes
-	ended   func() bool      // reports whether the request has ended
+	reserve func(int64) bool // asks for memory, in bytes
+	ended   func() bool      // whether nobody waits for the samples any more
 	now     time.Time
 
 	compressed []byte
@@ -34,29 +34,29 @@ type decoder struct {
 	rows
 	v2        bool
 	labels    []batch.Label
-	region    []byte   // the label fields of a series, if they are not contiguous
+	region    []byte   // a series' label fields, where they are not in one piece
 	symbols   [][]byte // remote write 2.0
 	refs      []uint32
-	metas     map[metadataV2]*batch.Metadata // metadata that series of the request have
-	texts     map[uint32]string              // symbols used in metas
-	histSeen  [][]byte                       // of the current series
+	metas     map[metadataV2]*batch.Metadata // that series of the request were given
+	texts     map[uint32]string              // symbols in metas
+	histSeen  [][]byte                       // of the series that is read
 	exSeen    [][]byte
 	orphans   []orphan
-	parts     int   // number of series and metadata messages that were read
-	counted   int   // number of rows for which memory was reserved
+	parts     int   // series and metadata that were read
+	counted   int   // rows that memory was reserved for
 	extra     int64 // memory reserved for histograms
-	expanded  int64 // size of the labels to which references of 2.0 expand
+	expanded  int64 // bytes of labels that refs of 2.0 stand for
 	dropped   map[string]int
 	exDropped map[string]int
-	reduced   int // number of histograms whose resolution was reduced
+	reduced   int // histograms whose resolution was reduced
 	problems  intake.Problems
 	written   written
 }
 
-// written is the content of the response headers of remote write 2.0.
+// written is what the response headers of remote write 2.0 say.
 type written struct{ samples, histograms, exemplars int }
 
-// orphan is an exemplar that was sent without a sample.
+// orphan is an exemplar that came without a sample.
 type orphan struct {
 	series *batch.Series
 	e      batch.Exemplar
@@ -75,23 +75,23 @@ func (d *decoder) reset() {
 	d.parts, d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, 0, intake.Problems{}, written{}
 }
 
-// errBusy means that there is currently no memory for the request.
+// errBusy says that there is no memory for the request now.
 var errBusy = errors.New("too much is in flight")
 
-// errEnded means that the request has ended.
+// errEnded says that nobody waits for the request any more.
 var errEnded = errors.New("the request has ended")
 
-// errSampleLimit means that a request exceeds sample_limit.
+// errSampleLimit says that a request is over sample_limit.
 var errSampleLimit = errors.New("the request has more samples than sample_limit")
 
-// rowBytes is the approximate memory for a row until it is sent, and rowChunk is
-// the number of rows for which memory is reserved at a time.
+// rowBytes is what a row takes until it is sent, roughly, and rowChunk for how
+// many rows memory is asked at once.
 const (
 	rowBytes = 64
 	rowChunk = 4096
 )
 
-// room reserves memory for one more row.
+// room makes sure that one more row may be added.
 func (d *decoder) room() error {
 	n := len(d.t)
 	if d.limits.SampleLimit > 0 && n >= d.limits.SampleLimit {
@@ -107,11 +107,10 @@ func (d *decoder) room() error {
 	return nil
 }
 
-// lookEvery is the number of series after which a decoder checks whether the
-// request has ended.
+// lookEvery is after how many series a decoder asks whether the request has ended.
 const lookEvery = 64
 
-// goOn returns errEnded if the request has ended.
+// goOn returns errEnded when the request has ended.
 func (d *decoder) goOn() error {
 	if d.ended() {
 		return errEnded
@@ -127,8 +126,7 @@ func (d *decoder) next() error {
 	return nil
 }
 
-// appendPart appends a part of the body to dst. Parts may be as short as two
-// bytes.
+// appendPart appends a part of the body to dst. Parts may be of two bytes each.
 func (d *decoder) appendPart(dst [][]byte, part []byte) ([][]byte, error) {
 	if len(dst)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
 		return dst, errBusy
@@ -136,8 +134,8 @@ func (d *decoder) appendPart(dst [][]byte, part []byte) ([][]byte, error) {
 	return append(dst, part), nil
 }
 
-// unpack reserves memory for a histogram. Its numbers take 8 bytes each, but may
-// take only one in the body.
+// unpack makes sure that there is memory for a histogram. Its numbers take 8
+// bytes where the body may have one.
 func (d *decoder) unpack(b []byte) error {
 	n := int64(64 + 8*len(b))
 	if !d.reserve(n) {
@@ -147,7 +145,7 @@ func (d *decoder) unpack(b []byte) error {
 	return nil
 }
 
-// sample decodes a Sample message of either version into a row without a series.
+// sample reads a message Sample of either version into a row without a series.
 //
 //	Sample { double value = 1; int64 timestamp = 2; int64 start_timestamp = 3 }
 func (d *decoder) sample(b []byte) error {
@@ -167,7 +165,7 @@ func (d *decoder) sample(b []byte) error {
 			c.Want(typ, wire.Varint)
 			t = int64(c.Varint())
 		case 3:
-			if !d.v2 { // 1.0 does not have this field
+			if !d.v2 { // 1.0 has no such field
 				c.Skip(typ)
 				break
 			}
@@ -187,15 +185,15 @@ func (d *decoder) sample(b []byte) error {
 	return nil
 }
 
-// histogram adds a row with a native histogram. If its series is not accepted, s
-// is nil, and the histogram is not checked.
+// histogram adds a row with a native histogram. s is nil when its series is
+// not accepted: the histogram is not looked at.
 func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) error {
 	if err := d.room(); err != nil {
 		return err
 	}
 	h.Row = len(d.t)
 	var sum float64
-	if s != nil { // otherwise the row is dropped with the series
+	if s != nil { // otherwise the row goes with the series
 		reduced, err := valid.ReduceHistogram(&h)
 		if err == nil {
 			err = valid.CheckHistogram(&h)
@@ -222,8 +220,8 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 	return nil
 }
 
-// exemplar keeps an exemplar for the last row of the series, or for a later one.
-// As in Prometheus, invalid exemplars are dropped without an error.
+// exemplar keeps one for the last row of the series, or for one that comes
+// later. One that is no good is dropped without fuss, as in Prometheus.
 func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
 	if s == nil {
 		return
@@ -243,7 +241,7 @@ func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
 	d.exemplars = append(d.exemplars, e)
 }
 
-// finish sets the series of the rows from from, or drops these rows.
+// finish gives the rows since from their series, or drops them.
 func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 	n := len(d.t) - from
 	if s == nil {
@@ -265,8 +263,8 @@ func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 	d.written.samples += n - hs
 }
 
-// seriesOf returns the series for label fields in the format of remote write 1.0,
-// or the reason why it is not accepted. The error concerns the whole message.
+// seriesOf returns the series of label fields in the form of remote write 1.0,
+// or why there is none. The error is about the message.
 func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	if s := d.known.lookup(wire, d.now); s != nil {
 		return s, nil, nil
@@ -277,10 +275,10 @@ func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	return d.newSeries(d.labels)
 }
 
-// seriesBytes is the memory for a series in addition to its labels.
+// seriesBytes is what a series takes beside its labels.
 const seriesBytes = 350
 
-// newSeries returns the series with those labels. It reorders them.
+// newSeries returns the series with those labels, which it reorders.
 func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error) {
 	ls, bad := normalize(ls, d.limits)
 	if bad != nil {
@@ -290,11 +288,11 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	for _, l := range ls {
 		n += len(l.Name) + len(l.Value)
 	}
-	if !d.reserve(int64(n)) { // a symbol of 2.0 may occur in every series
+	if !d.reserve(int64(n)) { // a symbol of 2.0 may be in every series
 		return nil, nil, errBusy
 	}
 	if over := d.full(); over != nil {
-		// It may be known with another order of labels.
+		// It may be known by labels in another order.
 		if s := d.known.lookup(batch.AppendLabels(nil, ls), d.now); s != nil {
 			return s, nil, nil
 		}
@@ -303,7 +301,7 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	return d.known.intern(ls, d.now), nil, nil
 }
 
-// full returns an error if no further series are allowed.
+// full returns why no further series may become known.
 func (d *decoder) full() error {
 	most, bytes := d.limits.SeriesLimit, int(d.limits.MaxSeriesSize)
 	if most == 0 && bytes == 0 {

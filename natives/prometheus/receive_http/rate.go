@@ -11,18 +11,19 @@ type rates struct {
 	byClient map[string]*bucket
 }
 
-// bucket is a token bucket: a token stands for a sample.
+// bucket has tokens for as many samples as may come at once.
 type bucket struct {
-	tokens float64 // negative after a request that was larger than the remaining tokens
+	tokens float64 // below 0 after a request that was larger than what was there
 	at     time.Time
 }
 
-// burst is the size of a bucket, in seconds of the rate.
+// burst is how many seconds' worth of samples may come at once.
 const burst = 10
 
 func newRates() *rates { return &rates{byClient: map[string]*bucket{}} }
 
-// wait returns how long the client has to wait before its next request, or 0.
+// wait returns how long the client has to wait before its next request, 0 when
+// it may come now.
 func (r *rates) wait(client string, rate int, now time.Time) time.Duration {
 	if rate <= 0 {
 		return 0
@@ -36,9 +37,8 @@ func (r *rates) wait(client string, rate int, now time.Time) time.Duration {
 	return time.Duration(-b.tokens/float64(rate)*float64(time.Second)) + time.Second
 }
 
-// spend takes tokens for n samples. One request may overdraw the bucket, so that
-// a request larger than the bucket is accepted; the following requests wait for
-// it.
+// spend notes that n samples came. One request may overdraw, so that one that
+// is larger than the burst passes too, and the next ones wait for it.
 func (r *rates) spend(client string, rate, n int, now time.Time) {
 	if rate <= 0 {
 		return
@@ -60,7 +60,7 @@ func (r *rates) fill(client string, rate int, now time.Time) *bucket {
 	return b
 }
 
-// expire removes clients that have not sent anything for a long time.
+// expire forgets clients that have not come for long.
 func (r *rates) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

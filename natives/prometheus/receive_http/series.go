@@ -14,13 +14,11 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// ttl is how long a series is known after its last sample. If it returns later
-// with a new handle, downstream components only have to compute their cached
-// results again.
+// ttl is how long a series is known after its last sample. A handle that comes
+// again is only work for those downstream that remember what they made of it.
 const ttl = 15 * time.Minute
 
-// partitions is the number of partitions of the known series, so that requests do
-// not wait for each other.
+// partitions divide the known series, so that requests do not wait for each other.
 const partitions = 16
 
 // known are the series that were received, by their labels.
@@ -28,10 +26,10 @@ type known struct {
 	partitions [partitions]*batch.Interner
 
 	mu          sync.Mutex
-	families    map[string]*batch.Metadata // metadata of remote write 1.0
-	familyBytes int                        // size of its texts
-	told        time.Time                  // the last time at which series received changed metadata
-	owed        bool                       // the metadata has changed since
+	families    map[string]*batch.Metadata // of remote write 1.0
+	familyBytes int                        // of their texts
+	told        time.Time                  // when series were last given what is known of their families
+	owed        bool                       // it has changed since
 }
 
 func newKnown() *known {
@@ -44,8 +42,8 @@ func newKnown() *known {
 
 func (k *known) partition(hash uint64) *batch.Interner { return k.partitions[hash>>60%partitions] }
 
-// lookup returns the series with labels encoded as by batch.Series.AppendWire, or
-// nil if it is unknown.
+// lookup returns the series with the labels as batch.Series.AppendWire writes them,
+// nil when it is not known.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
 	hash := batch.Hash(wire)
 	return k.partition(hash).Lookup(hash, wire, now)
@@ -69,7 +67,7 @@ func (k *known) len() int {
 	return n
 }
 
-// size returns the number of known series and their approximate size in bytes.
+// size returns how many series are known and about how many bytes they take.
 func (k *known) size() (n, bytes int) {
 	for _, in := range k.partitions {
 		m, b := in.Size()
@@ -84,19 +82,19 @@ func (k *known) clear() {
 	}
 }
 
-// maxFamilies and maxFamilyBytes limit the stored metadata of families.
+// maxFamilies and maxFamilyBytes bound the metadata that is kept of families.
 const (
 	maxFamilies    = 50_000
 	maxFamilyBytes = 32 << 20
 )
 
-// tellEvery is the minimum interval at which known series receive changed
-// metadata. It requires a scan of all series, and small requests could cause it.
+// tellEvery is how often known series are given what changed of their families: it
+// takes a look at all of them, and a request that changes something may be small.
 const tellEvery = time.Second
 
-// setMetadata stores the metadata of families, which remote write 1.0 sends
-// separately from the series. The known series receive it immediately, or with
-// the next call of sendDeferred after tellEvery.
+// setMetadata keeps the metadata of families, which remote write 1.0 sends beside
+// the series, and gives it to the series that are known, at the latest when tell is
+// called tellEvery later.
 func (k *known) setMetadata(families map[string]batch.Metadata, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,7 +120,7 @@ func (k *known) setMetadata(families map[string]batch.Metadata, now time.Time) {
 	k.tellLocked(now)
 }
 
-// sendDeferred gives series the metadata that is pending.
+// sendDeferred gives series what is owed to them.
 func (k *known) sendDeferred(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,8 +141,8 @@ func (k *known) tellLocked(now time.Time) {
 	}
 }
 
-// family returns the metadata of the family to which a metric belongs. The caller
-// holds mu.
+// family returns the metadata of the family that a metric belongs to. mu is
+// held.
 func (k *known) family(metric string) *batch.Metadata {
 	if len(k.families) == 0 {
 		return nil
@@ -160,11 +158,11 @@ func (k *known) family(metric string) *batch.Metadata {
 	return nil
 }
 
-// badSeries is the reason why a series is not accepted.
+// badSeries is why a series is not accepted.
 type badSeries struct {
-	reason string // the label value for metrics
+	reason string // of metrics
 	err    error
-	refuse bool // the client of remote write 1.0 gets an error
+	refuse bool // to be told to the client of remote write 1.0
 }
 
 func (e *badSeries) Error() string { return e.err.Error() }
@@ -175,10 +173,10 @@ var (
 	errUTF8     = errors.New("a value is not valid UTF-8")
 )
 
-// normalize sorts labels and removes empty ones, after Prometheus's checks in
-// Prometheus's order: there must be a name, valid UTF-8 and no duplicates.
+// normalize sorts labels and drops empty ones, after Prometheus's checks in
+// Prometheus's order: a name and valid UTF-8, nothing twice.
 func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
-	if n := lim.LabelLimit; n > 0 && len(ls) > n { // before sorting, because there may be millions
+	if n := lim.LabelLimit; n > 0 && len(ls) > n { // before they are sorted: they may be millions
 		some := 0
 		for _, l := range ls {
 			if l.Value != "" {
@@ -214,7 +212,7 @@ func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
 	return ls, lim.check(ls)
 }
 
-// overLimit returns the error for a series that exceeds a limit of labels.
+// overLimit says that a series is over a limit of labels.
 func overLimit(ls []batch.Label, format string, args ...any) *badSeries {
 	return &badSeries{reason: "label_limit", refuse: true, err: fmt.Errorf("series %s is over a limit: "+format, append([]any{show(ls)}, args...)...)}
 }
@@ -228,7 +226,7 @@ func (lim *Limits) exceeded(name, value int) bool {
 	return lim.LabelNameLengthLimit > 0 && name > lim.LabelNameLengthLimit || lim.LabelValueLengthLimit > 0 && value > lim.LabelValueLengthLimit
 }
 
-// check checks the lengths of labels.
+// check looks at the lengths of labels.
 func (lim *Limits) check(ls []batch.Label) *badSeries {
 	for _, l := range ls {
 		if n := lim.LabelNameLengthLimit; n > 0 && len(l.Name) > n {
@@ -241,7 +239,7 @@ func (lim *Limits) check(ls []batch.Label) *badSeries {
 	return nil
 }
 
-// shown formats a series for a message only if it is needed.
+// shown shows a series in a message, if that is needed.
 type shown struct{ s *batch.Series }
 
 func (s shown) String() string {
@@ -254,7 +252,7 @@ func (s shown) String() string {
 	return show(s.s.AppendLabels(nil))
 }
 
-// show formats labels for a message: short, and in valid UTF-8.
+// show returns labels for a message: short, and valid UTF-8.
 func show(ls []batch.Label) string {
 	var b strings.Builder
 	b.WriteByte('{')

@@ -48,7 +48,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a prometheus.remote_write node.
+// Component is a prometheus.remote_write node's component.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]

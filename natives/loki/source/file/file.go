@@ -29,7 +29,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a loki.source.file node.
+// Component is a loki.source.file node's component.
 type Component struct {
 	opts       component.Options
 	metrics    *metrics

@@ -52,7 +52,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is the component of a loki.source.syslog node.
+// Component is a loki.source.syslog node's component.
 type Component struct {
 	o        component.Options
 	metrics  *metrics

@@ -18,11 +18,10 @@ const (
 	objectZstd = 4
 )
 
-// decompressor decompresses the payload of data objects. Its zero value is ready
-// to use.
+// decompressor decompresses the payload of data objects. Its zero value is ready.
 type decompressor struct{ zstd *zstd.Decoder }
 
-// decompress returns the first maxValue decompressed bytes of b.
+// decompress returns the first maxValue bytes of what b, which is compressed, is.
 func (d *decompressor) decompress(flags byte, b []byte) ([]byte, error) {
 	switch flags & (objectXZ | objectLZ4 | objectZstd) {
 	case objectXZ:
@@ -68,7 +67,7 @@ func limited(name string, r io.Reader) ([]byte, error) {
 	return out, nil
 }
 
-// close closes the decoder.
+// close ends the decoder.
 func (d *decompressor) close() {
 	if d.zstd != nil {
 		d.zstd.Close()
