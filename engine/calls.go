@@ -3,7 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -33,9 +34,10 @@ const (
 
 // pendingCall is a call that the worker does not wait for any more.
 type pendingCall struct {
-	done    chan struct{} // closed when the worker has taken over the outcome
-	givenUp bool          // nobody wants the outcome any more; the worker's own
-	changes []*change     // that are complete then
+	done    chan struct{}   // closed when the worker has taken over the outcome
+	givenUp bool            // nobody wants the outcome any more; the worker's own
+	changes []*change       // that are complete then
+	canary  <-chan struct{} // of a trial: closed when the step canary begins
 }
 
 func (e *Engine) newPendingCall() *pendingCall {
@@ -85,32 +87,59 @@ func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendin
 }
 
 // runAndWait has the worker do a job and returns what came of it, when the worker has
-// taken over the outcome of the calls that the job began.
-func (e *Engine) runAndWait(ctx context.Context, job func() error) error {
-	var begun []*pendingCall
+// taken over the outcome of the calls and trials that the job began, and of the trials
+// that it found in progress. It waits for canaries only if it is told to. It returns the
+// change that the job made; nil if the worker has not done the job.
+func (e *Engine) runAndWait(ctx context.Context, canaries bool, job func() error) (*change, error) {
+	var made atomic.Pointer[change]
 	err := e.runOnWorker(ctx, func() error {
-		before := maps.Clone(e.pending)
 		err := job()
-		for p := range e.pending {
-			if !before[p] {
-				begun = append(begun, p)
-			}
-		}
+		made.Store(e.change)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	for _, c := range begun {
+	for err == nil {
+		var next *pendingCall
+		found := make(chan *pendingCall, 1)
+		if err = e.runOnWorker(ctx, func() error { found <- e.nextPending(made.Load(), canaries); return nil }); err != nil {
+			break
+		}
+		if next = <-found; next == nil {
+			break
+		}
+		patient := next.canary
+		if canaries {
+			patient = nil
+		}
 		select {
-		case <-c.done:
+		case <-next.done:
+		case <-patient:
 		case <-e.box.closed:
-			return ErrNotRunning
+			err = ErrNotRunning
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
+		}
+	}
+	return made.Load(), err
+}
+
+// nextPending returns a call or a trial that a change waits for; nil without.
+func (e *Engine) nextPending(c *change, canaries bool) *pendingCall {
+	for p := range e.pending {
+		if slices.Contains(p.changes, c) && (canaries || !isClosed(p.canary)) {
+			return p
 		}
 	}
 	return nil
+}
+
+// isClosed reports whether a channel without values is closed; nil is not.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // call calls into the node's component, or builds one: c says with what. follow takes

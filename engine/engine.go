@@ -295,12 +295,23 @@ func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *p
 // Reload reads the config again, asks the catalogs again, and makes the
 // running graph what they say. It returns when that is done or refused; the
 // error is then a config.Diagnostics. Nodes that stay on their last good
-// version are no error.
+// version are no error. Canaries are not waited for.
 func (e *Engine) Reload(ctx context.Context) error {
+	_, err := e.RequestReload(ctx, false)
+	return err
+}
+
+// RequestReload is Reload. It returns the records of the changes as well, and waits for
+// canaries if it is told to.
+func (e *Engine) RequestReload(ctx context.Context, canaries bool) ([]service.Reload, error) {
 	if err := e.readAhead(ctx, maxReadAhead); err != nil {
-		return err
+		return nil, err
 	}
-	return e.runAndWait(ctx, e.reloadConfig)
+	c, err := e.runAndWait(ctx, canaries, e.reloadConfig)
+	if c == nil {
+		return nil, err
+	}
+	return e.history.of(c), err
 }
 
 // FilesChanged tells the engine that files or directories changed; paths are
@@ -310,7 +321,8 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	if err := e.readAhead(ctx, maxReadAhead); err != nil {
 		return err
 	}
-	return e.runAndWait(ctx, func() error { return e.filesChanged(paths) })
+	_, err := e.runAndWait(ctx, false, func() error { return e.filesChanged(paths) })
+	return err
 }
 
 // runOnWorker has the worker do a job and returns what came of it.

@@ -148,6 +148,19 @@ func (h *history) keep(c *change, r *service.Reload) {
 	h.add(service.ReloadEvent{Time: r.Time, Reload: r})
 }
 
+// of returns the records of a change, as far as they are kept: its own, and those of the
+// outcome of its trials and calls.
+func (h *history) of(c *change) (out []service.Reload) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.reloads {
+		if c.id != 0 && (r.ID == c.id || slices.Contains(r.Follows, c.id)) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // begin notes a step of a node's trial. It does not when is is nil: the trial has
 // ended, whose last step was was.
 func (h *history) begin(node string, was, is *service.Trial) {

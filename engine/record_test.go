@@ -179,3 +179,55 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestRequestReload: whoever asks gets the records of the change and of the outcome of
+// its trials. A canary is waited for only if that is wanted.
+func TestRequestReload(t *testing.T) {
+	f := func(name string, canaries bool, want ...string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *harness) {
+				v := triedVersions(l)
+				v.save(v.version("1", nil))
+				l.start(`test.sink "a" { }`)
+				second, tested, ended := v.version("2", nil), make(chan struct{}), make(chan struct{})
+				second.Trial = func(_ context.Context, c component.Trial) *component.Rejection {
+					c.Begin(component.StepTest)
+					<-tested
+					c.Begin(component.StepCanary)
+					<-ended
+					return &component.Rejection{Step: component.StepCanary, Err: errTrial}
+				}
+				v.save(second)
+				answer := make(chan []service.Reload, 1)
+				go func() {
+					records, err := l.e.RequestReload(context.Background(), canaries)
+					if err != nil {
+						t.Error(err)
+					}
+					answer <- records
+				}()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if len(answer) > 0 {
+					t.Error("the request did not wait for the test")
+				}
+				close(tested)
+				synctest.Wait()
+				if waits := len(answer) == 0; waits != canaries {
+					t.Errorf("the request waits for the canary: %t", waits)
+				}
+				close(ended)
+				var got []string
+				for _, r := range <-answer {
+					got = append(got, r.Outcome+" "+r.Nodes[0].Action+" "+r.Nodes[0].Step)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("records (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+	f("waits for the test", false, "applied in progress test")
+	f("waits for the canary", true, "applied in progress test", "partial refused canary")
+}

@@ -88,6 +88,7 @@ type trial struct {
 	followed  bool                 // a plan was made with the verdict; the worker's own
 	late      *pendingCall         // the worker did not wait for it; nil if it did; the worker's own
 	steps     map[string]time.Duration
+	canary    chan struct{} // closed when the step canary begins
 }
 
 // of reports whether the trial answers for what is wanted.
@@ -96,12 +97,7 @@ func (t *trial) of(w *wanted) bool {
 }
 
 func (t *trial) ended() bool {
-	select {
-	case <-t.done:
-		return true
-	default:
-		return false
-	}
+	return isClosed(t.done)
 }
 
 // verdict returns what a plan has to know of a trial; nil if the version passed.
@@ -164,7 +160,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 
 // beginTrial begins the trial of a version, which ends with ctx at the latest.
 func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
-	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}}
+	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}, canary: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
 	var now *service.Trial // the step that is in progress
 	begin := func(step string) {
@@ -176,6 +172,9 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 			now = &service.Trial{Version: w.reg.Version, Step: step, Since: at}
 		}
 		e.history.begin(w.id, was, now)
+		if step == component.StepCanary && !isClosed(t.canary) {
+			close(t.canary)
+		}
 	}
 	c := component.Trial{Node: w.id, Args: w.args, Begin: begin}
 	if n := e.nodes[w.id]; n != nil && n.current != nil && !n.current.crashed {
@@ -220,6 +219,7 @@ func (e *Engine) awaitTrials(begun []*trial) {
 // followLater has the worker apply the files again when a trial has ended.
 func (e *Engine) followLater(t *trial) {
 	p := e.newPendingCall()
+	p.canary = t.canary
 	e.pending[p], t.late, e.change.began = true, p, true
 	e.wg.Go(func() {
 		<-t.done

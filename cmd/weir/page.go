@@ -45,7 +45,7 @@ The exit code is 2 when no weir runs with the storage path.`,
 			return nil
 		},
 		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			text, ok, err := postTo(cmd.Context(), dir, "/-/page")
+			text, ok, err := postTo(cmd.Context(), dir, "/-/page", "text/plain")
 			if err != nil {
 				return err
 			}
@@ -62,8 +62,8 @@ The exit code is 2 when no weir runs with the storage path.`,
 
 // postTo sends a request without a body to the weir that runs with a storage
 // directory. It returns the response as printable text. ok is true if its status
-// is 200.
-func postTo(ctx context.Context, dir, path string) (text string, ok bool, err error) {
+// is 200. accept is the media type of the response.
+func postTo(ctx context.Context, dir, path, accept string) (text string, ok bool, err error) {
 	if err := checkStorage(dir); err != nil {
 		return "", false, err
 	}
@@ -71,6 +71,7 @@ func postTo(ctx context.Context, dir, path string) (text string, ok bool, err er
 	if err != nil {
 		return "", false, fmt.Errorf("cannot ask weir: %w", err)
 	}
+	req.Header.Set("Accept", accept)
 	resp, err := control.Client(dir).Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*control.NotRunningError](err); ok {

@@ -2,20 +2,34 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/service/http"
 )
 
 func reloadCommand(t *terminal) *cobra.Command {
 	var dir string
+	var wait, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Make a running weir read its config and scripts again",
 		Long: `Make the weir that runs with the storage path read its config and its scripts
-again. If the config contains a mistake, the running version stays active and the
-exit code is 1. The exit code is 2 when no weir runs with the storage path.`,
+again. The command waits until the new versions are built and their tests have
+ended; with --wait, it also waits until canaries are promoted or rolled back.
+
+With --json, it prints one document: the outcome and the records of the changes
+that the request caused, as the API returns them. The outcome is applied, partial
+(a node stayed on its last good version), refused (the config contains a mistake,
+and nothing was changed) or in progress (canaries).
+
+The exit code is 0 if everything was accepted or is in progress, 1 if a version or
+the config was refused or rolled back, or a node failed, and 2 if no weir runs with
+the storage path.`,
 		Example: `  weir reload
+  weir reload --wait --json
   weir reload --storage.path=/var/lib/weir`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -23,21 +37,37 @@ exit code is 1. The exit code is 2 when no weir runs with the storage path.`,
 			}
 			return nil
 		},
-		RunE: failed(func(cmd *cobra.Command, _ []string) error { return reload(cmd.Context(), t, dir) }),
+		RunE: failed(func(cmd *cobra.Command, _ []string) error { return reload(cmd.Context(), t, dir, wait, asJSON) }),
 	}
 	storageFlag(cmd.Flags(), &dir)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for canaries as well")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	return cmd
 }
 
-func reload(ctx context.Context, t *terminal, dir string) error {
-	text, ok, err := postTo(ctx, dir, "/-/reload")
+func reload(ctx context.Context, t *terminal, dir string, wait, asJSON bool) error {
+	path := "/-/reload"
+	if wait {
+		path += "?wait=true"
+	}
+	text, _, err := postTo(ctx, dir, path, "application/json")
 	if err != nil {
 		return err
 	}
-	if !ok {
+	var answer http.Answer
+	if err := json.Unmarshal([]byte(text), &answer); err != nil { // it is an error
 		fmt.Fprintln(t.err, text)
 		return &exitError{code: exitFailed}
 	}
-	_, err = fmt.Fprintln(t.out, text)
+	accepted := answer.Outcome == "applied" || answer.Outcome == "in progress"
+	out := t.out
+	if !asJSON {
+		if text = answer.Text(); !accepted {
+			out = t.err
+		}
+	}
+	if _, err = fmt.Fprintln(out, text); err == nil && !accepted {
+		err = &exitError{code: exitFailed}
+	}
 	return err
 }

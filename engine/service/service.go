@@ -93,9 +93,10 @@ type Host interface {
 	ReloadEvents(after uint64) (events []ReloadEvent, more <-chan struct{})
 	// Overview returns what there is to know of weir as a whole.
 	Overview() Overview
-	// Reload reads the config again and returns when the change is made or
-	// refused; the error is then a config.Diagnostics.
-	Reload(ctx context.Context) error
+	// RequestReload reads the config again and returns the records of the change when
+	// it is made, its tests included, or refused; the error is then a
+	// config.Diagnostics. It waits for canaries if it is told to.
+	RequestReload(ctx context.Context, canaries bool) ([]Reload, error)
 }
 
 // Overview is weir's state at one moment.

@@ -34,6 +34,7 @@ type host struct {
 	overview   service.Overview
 	reload     error
 	reloads    int
+	canaries   bool // the last reload was to wait for them
 	records    []service.Reload
 	events     func(after uint64) ([]service.ReloadEvent, <-chan struct{})
 }
@@ -47,9 +48,13 @@ func (h *host) GetServiceConsumers(name string) []string {
 	ids := slices.Sorted(maps.Keys(h.components))
 	return slices.DeleteFunc(ids, func(id string) bool { return name != "http" || slices.Contains(h.strangers, id) })
 }
-func (h *host) Overview() service.Overview   { return h.overview }
-func (h *host) Reload(context.Context) error { h.reloads++; return h.reload }
-func (h *host) Reloads() []service.Reload    { return h.records }
+func (h *host) Overview() service.Overview { return h.overview }
+func (h *host) RequestReload(_ context.Context, canaries bool) ([]service.Reload, error) {
+	h.reloads++
+	h.canaries = canaries
+	return h.records, h.reload
+}
+func (h *host) Reloads() []service.Reload { return h.records }
 func (h *host) ReloadEvents(after uint64) ([]service.ReloadEvent, <-chan struct{}) {
 	if h.events == nil {
 		return nil, nil
@@ -188,7 +193,7 @@ func TestEndpoints(t *testing.T) {
 	f("GET", "/-/healthy", 503, "a.bad is unhealthy: no target\na.gone is exited: component exited\ntelemetry is unhealthy: what")
 
 	f("GET", "/-/reload", 405, "")
-	h.overview.Reload.Message = "reloaded c.alloy"
+	h.records = []service.Reload{{Message: "reloaded c.alloy"}}
 	f("POST", "/-/reload", 200, "reloaded c.alloy")
 	h.reload = config.Diagnostics{{Span: config.Span{File: "c.alloy", Line: 3, Col: 4}, Msg: "nonsense"}}
 	f("POST", "/-/reload", 400, "c.alloy:3:4: nonsense")

@@ -2,12 +2,14 @@ package http
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	nethttp "net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -36,6 +38,64 @@ const (
 	// streamRetry is when such a client tries again after it was disconnected.
 	streamRetry = 2 * time.Second
 )
+
+// Answer is what POST /-/reload returns to callers that accept JSON.
+type Answer struct {
+	// Outcome is applied, partial (a node stayed on its last good version), refused
+	// (nothing was changed) or in progress (canaries, which were not waited for).
+	Outcome string `json:"outcome"`
+	// Reloads are the records of the changes that the request caused, oldest first.
+	Reloads []service.Reload `json:"reloads"`
+}
+
+func newAnswer(reloads []service.Reload) Answer {
+	a := Answer{Outcome: "applied", Reloads: append([]service.Reload{}, reloads...)}
+	actions := map[string]string{} // the last of each node
+	for _, r := range reloads {
+		if r.Outcome == "refused" || r.Outcome == "partial" && a.Outcome != "refused" {
+			a.Outcome = r.Outcome
+		}
+		for _, n := range r.Nodes {
+			actions[n.ID] = n.Action
+		}
+	}
+	for _, action := range actions {
+		if action == "in progress" && a.Outcome == "applied" {
+			a.Outcome = action
+		}
+	}
+	return a
+}
+
+// Text is what there is to say of the changes, a line or more each.
+func (a Answer) Text() string {
+	var lines []string
+	for _, r := range a.Reloads {
+		if r.Message != "" {
+			lines = append(lines, r.Message)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// reload reads everything again. With the parameter wait, it waits for canaries.
+func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	records, err := host.RequestReload(r.Context(), r.URL.Query().Get("wait") == "true")
+	_, refused := errors.AsType[config.Diagnostics](err)
+	switch answer := newAnswer(records); {
+	case err != nil && !refused:
+		nethttp.Error(w, err.Error(), nethttp.StatusServiceUnavailable)
+	case strings.Contains(r.Header.Get("Accept"), "application/json"):
+		if w.Header().Set("Content-Type", "application/json"); refused {
+			w.WriteHeader(nethttp.StatusBadRequest)
+		}
+		writeJSON(w, answer)
+	case refused:
+		nethttp.Error(w, err.Error(), nethttp.StatusBadRequest)
+	default:
+		fmt.Fprintln(w, answer.Text())
+	}
+}
 
 func reloads(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	writeJSON(w, Reloads{Reloads: append([]service.Reload{}, host.Reloads()...)})

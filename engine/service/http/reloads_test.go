@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 )
@@ -212,5 +213,38 @@ func TestReloadsRoute(t *testing.T) {
 	var got http.Reloads
 	if err := json.Unmarshal([]byte(body), &got); err != nil || fmt.Sprint(got.Reloads) != fmt.Sprint(h.records) {
 		t.Errorf("got %s, %v", body, err)
+	}
+}
+
+// TestReloadAnswer: the answer has the records as JSON for a caller that accepts it, and
+// their worst outcome; else their messages.
+func TestReloadAnswer(t *testing.T) {
+	h := &host{}
+	s := run(t, h, http.Options{})
+	c, base := owner(t, s), "http://"+s.Address()
+	f := func(want string, records ...service.Reload) {
+		t.Helper()
+		h.records = records
+		status, body := get(t, c, "POST", base+"/-/reload?wait=true", "Accept", "application/json")
+		var got http.Answer
+		if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || got.Outcome != want || len(got.Reloads) != len(records) {
+			t.Errorf("got %d %s, want outcome %s", status, body, want)
+		}
+		if !h.canaries {
+			t.Error("the request did not wait for canaries")
+		}
+	}
+	node := func(action string) []service.ReloadNode { return []service.ReloadNode{{ID: "a", Action: action}} }
+	f("applied")
+	f("in progress", service.Reload{Outcome: "applied", Nodes: node("in progress")})
+	f("applied", service.Reload{Outcome: "in progress", Nodes: node("in progress")}, service.Reload{Outcome: "applied", Nodes: node("rebuilt")})
+	f("partial", service.Reload{Outcome: "in progress", Nodes: node("in progress")}, service.Reload{Outcome: "partial", Nodes: node("refused")})
+	h.records = []service.Reload{{Message: "reloaded a"}, {}, {Message: "cannot reload b"}}
+	if status, body := get(t, c, "POST", base+"/-/reload"); status != 200 || body != "reloaded a\ncannot reload b" || h.canaries {
+		t.Errorf("got %d %q, waits for canaries: %t", status, body, h.canaries)
+	}
+	h.records, h.reload = []service.Reload{{Outcome: "refused"}}, config.Diagnostics{{Msg: "nonsense"}}
+	if status, body := get(t, c, "POST", base+"/-/reload", "Accept", "application/json"); status != 400 || !strings.Contains(body, `"outcome": "refused"`) {
+		t.Errorf("got %d %s", status, body)
 	}
 }

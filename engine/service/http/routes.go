@@ -1,7 +1,6 @@
 package http
 
 import (
-	"errors"
 	"fmt"
 	nethttp "net/http"
 	"net/http/pprof"
@@ -11,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -115,19 +113,6 @@ func healthy(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 			text += fmt.Sprintf("; operations that have not returned: %d", len(stalled))
 		}
 		nethttp.Error(w, text, nethttp.StatusServiceUnavailable)
-	}
-}
-
-func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	err := host.Reload(r.Context())
-	_, refused := errors.AsType[config.Diagnostics](err)
-	switch {
-	case refused:
-		nethttp.Error(w, err.Error(), nethttp.StatusBadRequest)
-	case err != nil:
-		nethttp.Error(w, err.Error(), nethttp.StatusServiceUnavailable)
-	default:
-		fmt.Fprintln(w, host.Overview().Reload.Message)
 	}
 }
 
