@@ -179,6 +179,19 @@ func (a *Arguments) Loaded() (*config.HTTPClientConfig, error) {
 	return c, errors.Join(l.errs...)
 }
 
+// CheckFiles returns what is wrong with the files of clients, which read them by
+// themselves.
+func CheckFiles(all ...*Arguments) error {
+	var errs []error
+	for _, a := range all {
+		if len(a.Files()) > 0 {
+			_, err := a.Loaded()
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // loader reads files, and collects the errors.
 type loader struct{ errs []error }
 

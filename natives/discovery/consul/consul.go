@@ -27,7 +27,8 @@ func Registration() component.Registration {
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Stream: true,
-				Forget: attempt + args.(*Arguments).RefreshInterval,
+				Rereads: func(args any) []string { return args.(*Arguments).Client.Files() },
+				Forget:  attempt + args.(*Arguments).RefreshInterval,
 			}, args, previous)
 		},
 	}

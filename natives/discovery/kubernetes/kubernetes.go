@@ -32,6 +32,7 @@ func Registration() component.Registration {
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Files: files, Stream: true,
+				Rereads: func(args any) []string { return args.(*Arguments).Client.Files() },
 				// The back-off of its watches ends at 30 s.
 				Forget:   time.Minute,
 				Failures: "prometheus_sd_kubernetes_failures_total",

@@ -81,8 +81,8 @@ selectors {
 	if got := s.Authorization(); got != "Bearer secret" {
 		t.Errorf("asked with Authorization %q", got)
 	}
-	if got := n.Component.Sourced(); len(got) != 0 {
-		t.Errorf("got sourced %q: a new token is no reason to list everything again", got)
+	if got := n.Component.Sourced(); !slices.Equal(got, []string{token}) {
+		t.Errorf("got sourced %q, want the token", got)
 	}
 }
 

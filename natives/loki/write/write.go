@@ -21,6 +21,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/outbox"
 )
 
@@ -53,6 +54,7 @@ type Component struct {
 
 var (
 	_ component.Updater  = (*Component)(nil)
+	_ component.Sourced  = (*Component)(nil)
 	_ component.Debugger = (*Component)(nil)
 	_ component.Queuer   = (*Component)(nil)
 	_ flow.LogsConsumer  = (*Component)(nil)
@@ -79,11 +81,37 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 // Update applies new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+	changed := false
+	err := c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+		changed = len(old) != len(a.Endpoints)
 		return outbox.Next(a.refs(), old,
-			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
+			func(i int, before *settings) (*settings, error) {
+				s, err := newSettings(&c.o, a, a.Endpoints[i], before)
+				changed = changed || s != before
+				return s, err
+			},
 			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
 	})
+	if err != nil || changed {
+		return err
+	}
+	// A file changed. The clients read it again by themselves.
+	return httpclient.CheckFiles(a.clients()...)
+}
+
+// Sourced returns the files that the clients read.
+func (c *Component) Sourced() (paths []string) {
+	for _, e := range c.endpoints.Current() {
+		paths = append(paths, e.Using().args.Client.Files()...)
+	}
+	return paths
+}
+
+func (a *Arguments) clients() (all []*httpclient.Arguments) {
+	for _, e := range a.Endpoints {
+		all = append(all, &e.Client)
+	}
+	return all
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {

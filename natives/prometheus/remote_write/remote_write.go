@@ -24,6 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/outbox"
 )
 
@@ -84,28 +85,51 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 // Update applies new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+	changed := false
+	err := c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+		changed = len(old) != len(a.Endpoints)
 		all, err := outbox.Next(a.refs(), old,
-			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
+			func(i int, before *settings) (*settings, error) {
+				s, err := newSettings(&c.o, a, a.Endpoints[i], before)
+				changed = changed || s != before
+				return s, err
+			},
 			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
 		if err == nil {
 			c.none.Store(len(all) == 0)
 		}
 		return all, err
 	})
+	if err != nil || changed {
+		return err
+	}
+	// A file changed. The clients read it again by themselves.
+	return httpclient.CheckFiles(a.clients()...)
 }
 
-// Sourced returns the files that a client reads only once. httpclient reads its
-// own files again when they change.
+// Sourced returns the files that the clients read.
 func (c *Component) Sourced() (paths []string) {
 	for _, e := range c.endpoints.Current() {
-		for _, p := range e.settings.Load().args.files() {
+		a := e.Using().args
+		paths = append(paths, a.Client.Files()...)
+		once := a.files()
+		if w := a.AzureAD; w != nil && w.WorkloadIdentity != nil && w.WorkloadIdentity.TokenFilePath != "" {
+			once = append(once, w.WorkloadIdentity.TokenFilePath)
+		}
+		for _, p := range once {
 			if abs, err := filepath.Abs(p); err == nil {
 				paths = append(paths, abs)
 			}
 		}
 	}
 	return paths
+}
+
+func (a *Arguments) clients() (all []*httpclient.Arguments) {
+	for _, e := range a.Endpoints {
+		all = append(all, &e.Client)
+	}
+	return all
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {

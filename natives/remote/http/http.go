@@ -67,6 +67,7 @@ type Component struct {
 var (
 	_ component.Component = (*Component)(nil)
 	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
 )
 
 // poller is one set of arguments at work.
@@ -108,6 +109,13 @@ func (c *Component) Update(args any) error {
 	default:
 	}
 	return nil
+}
+
+// Sourced returns the files that the client reads.
+func (c *Component) Sourced() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.poller.args.Client.HTTP.Files()
 }
 
 // Run polls until ctx ends.

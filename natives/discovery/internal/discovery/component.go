@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,9 @@ type Kind struct {
 	// Files returns the files, absolute, that need a new discoverer when they
 	// change; patterns are allowed. nil for none.
 	Files func(args any) []string
+	// Rereads returns the files, absolute, that a discoverer reads again by itself.
+	// nil for none.
+	Rereads func(args any) []string
 
 	// Stream is of discoverers whose updates are about some sources; otherwise
 	// an update has everything there is.
@@ -73,7 +78,10 @@ type Component struct {
 	args  any // of next, or of the last one
 	next  *discoverer
 	files []string
-	info  Info
+	// digest is that of the files that need a new discoverer. Only kinds with Rereads
+	// have it.
+	digest string
+	info   Info
 }
 
 var (
@@ -99,12 +107,26 @@ func New(o component.Options, kind Kind, args any, previous component.Component)
 	return c, nil
 }
 
-// Update makes a new discoverer. The targets of the one that runs stay until
-// the new one has answered.
+// Update makes a new discoverer, unless nothing changed but files that the one that
+// runs reads again by itself. Its targets stay until the new one has answered.
 func (c *Component) Update(args any) error {
 	cfg, err := c.kind.Config(args)
 	if err != nil {
 		return err
+	}
+	var needing, rereads []string
+	digest := ""
+	if c.kind.Files != nil {
+		needing = c.kind.Files(args)
+	}
+	if c.kind.Rereads != nil {
+		rereads, digest = c.kind.Rereads(args), httpclient.Digest(needing)
+		c.mu.Lock()
+		same := c.args != nil && c.digest == digest && reflect.DeepEqual(c.args, args)
+		c.mu.Unlock()
+		if same {
+			return nil
+		}
 	}
 	if c.metrics == nil {
 		if c.metrics, err = newMetrics(cfg); err != nil {
@@ -124,10 +146,8 @@ func (c *Component) Update(args any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next, c.args = d, args
-	if c.kind.Files != nil {
-		c.files = c.kind.Files(args)
-	}
+	c.next, c.args, c.digest = d, args, digest
+	c.files = slices.Concat(needing, rereads)
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -135,7 +155,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Sourced returns the files that need a new discoverer when they change.
+// Sourced returns the files that the discoverer reads.
 func (c *Component) Sourced() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
