@@ -83,7 +83,9 @@ type metrics struct {
 // maxRequests is how many scrapes may run at once, as in node_exporter.
 const maxRequests = 40
 
-func newMetrics(a *Arguments, logger *slog.Logger) (http.Handler, error) {
+// newMetrics returns the handler for the arguments. own has the metrics about the handler
+// that go on from one to the next.
+func newMetrics(a *Arguments, logger *slog.Logger, own *prometheus.Registry) (http.Handler, error) {
 	available, err := setup(a.flags())
 	if err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func newMetrics(a *Arguments, logger *slog.Logger) (http.Handler, error) {
 	}
 	h := http.Handler(m)
 	if a.IncludeExporterMetrics {
-		m.exporter = prometheus.NewRegistry()
+		m.exporter = own
 		h = promhttp.InstrumentMetricHandler(m.exporter, h)
 	}
 	return limit(h), nil

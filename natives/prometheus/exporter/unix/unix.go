@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/prometheus/exporter/internal/exporter"
 )
@@ -34,7 +36,7 @@ func Registration() component.Registration {
 			return args.(*Arguments).checkCollectors(collectorNames())
 		},
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
-			c := &Component{opts: o, mux: http.NewServeMux()}
+			c := &Component{opts: o, mux: http.NewServeMux(), own: prometheus.NewRegistry()}
 			c.mux.HandleFunc("GET /metrics", c.serve)
 			if err := c.Update(args); err != nil {
 				return nil, err
@@ -74,6 +76,7 @@ func (a *Arguments) checkCollectors(exist []string) (es []*component.ArgumentErr
 type Component struct {
 	opts component.Options
 	mux  *http.ServeMux
+	own  *prometheus.Registry // of metrics about the exporter's own handler
 
 	mu      sync.Mutex
 	metrics http.Handler
@@ -87,7 +90,7 @@ var (
 
 // Update takes new arguments, unless they need a restart.
 func (c *Component) Update(args any) error {
-	metrics, err := newMetrics(args.(*Arguments), c.opts.Logger)
+	metrics, err := newMetrics(args.(*Arguments), c.opts.Logger, c.own)
 	if err != nil {
 		return err
 	}

@@ -200,6 +200,14 @@ func TestExporterMetrics(t *testing.T) {
 	if _, body := get(t, c, "/metrics"); !strings.Contains(body, "\npromhttp_metric_handler_requests_total{code=\"200\"} 1\n") {
 		t.Errorf("want one request counted before this one, got\n%s", body)
 	}
+	other := b
+	other.SetCollectors = []string{"uname"}
+	if err := c.(component.Updater).Update(&other); err != nil {
+		t.Fatal(err)
+	}
+	if _, body := get(t, c, "/metrics"); !strings.Contains(body, "\npromhttp_metric_handler_requests_total{code=\"200\"} 2\n") {
+		t.Errorf("the counter does not go on after an update:\n%s", body)
+	}
 }
 
 func TestNeedsRestart(t *testing.T) {
