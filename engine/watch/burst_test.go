@@ -212,6 +212,23 @@ func TestBurst(t *testing.T) {
 		}
 		l.one()
 	})
+	f("a temporary file shows that more follows", func(l *harness) {
+		temporary := func() {
+			l.n.Events <- fsnotify.Event{Name: filepath.Join(filepath.Dir(l.name), ".f.Xy12"), Op: fsnotify.Create}
+			l.idle()
+		}
+		temporary() // alone it is no change
+		l.advance(time.Second)
+		l.none()
+		l.write("2")
+		l.event()
+		l.advance(19 * time.Millisecond)
+		temporary()
+		l.advance(19 * time.Millisecond)
+		l.none()
+		l.advance(time.Millisecond)
+		l.one()
+	})
 	f("an empty file may be half a save", func(l *harness) {
 		l.write("")
 		l.event()

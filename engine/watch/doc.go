@@ -11,5 +11,6 @@
 // (network file systems), files are checked every second, and read only if
 // their time, size or identity changed.
 //
-// In a directory, names that begin with a dot or end with a tilde are ignored.
+// In a directory, names that begin with a dot or end with a tilde are ignored. Their
+// events only show that a save is not complete.
 package watch

@@ -64,6 +64,13 @@ func (l *loop) relevant(e fsnotify.Event) bool {
 	return true
 }
 
+// goesOn reports whether an event of an ignored file shows that a burst is not over: rsync
+// writes each file under a temporary name first.
+func (l *loop) goesOn(e fsnotify.Event) bool {
+	_, ok := l.dirs[filepath.Dir(e.Name)]
+	return ok && e.Op != 0 && !l.first.IsZero() && ignored(filepath.Base(e.Name))
+}
+
 func (l *loop) removeWatch(dir string) {
 	delete(l.dirs, dir)
 	if l.n != nil {

@@ -227,7 +227,7 @@ func (l *loop) run(ctx context.Context) {
 		case e, ok := <-events:
 			if !ok {
 				l.recoverLostEvents()
-			} else if l.relevant(e) {
+			} else if l.relevant(e) || l.goesOn(e) {
 				l.burst()
 			}
 		case err, ok := <-errs:
