@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
@@ -34,6 +35,7 @@ func (e *Engine) awaitAnswers(p *plan) {
 			continue
 		}
 		answer, call := w.answer, e.newPendingCall()
+		call.sources = w.reg.Sources
 		e.answers[answer], e.pending[call] = call, true
 		e.wg.Go(func() {
 			select {
@@ -53,9 +55,31 @@ func (e *Engine) awaitAnswers(p *plan) {
 // followAnswers notes which changes are complete with the one that follows answers of
 // catalogs about files.
 func (e *Engine) followAnswers(paths []string) {
-	for _, w := range e.plan.list {
-		if call := e.answers[w.answer]; call != nil && slices.ContainsFunc(w.reg.Sources, func(f string) bool { return slices.Contains(paths, f) }) {
+	for _, call := range e.answers {
+		if slices.ContainsFunc(call.sources, func(f string) bool { return slices.Contains(paths, f) }) {
 			e.change.follow(call.changes)
 		}
 	}
+}
+
+// undecided reports whether a mistake in a plan is in a block, or in a block that refers
+// to a block, whose new version is not known yet.
+func (p *plan) undecided() bool {
+	for _, w := range p.list {
+		if w.found.HasErrors() && slices.ContainsFunc(append([]string{w.id}, w.deps...), func(id string) bool {
+			return p.wanted[id] != nil && p.wanted[id].answer != nil
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitConfig leaves the graph as it is until the catalogs know the new versions of the
+// scripts that a config uses. The config is read again then: it and its scripts are one
+// change.
+func (e *Engine) awaitConfig(p *plan, start time.Time) {
+	e.undecided, e.change.began = true, true
+	e.awaitAnswers(p)
+	e.recordTrials(counts{nodes: len(e.nodes)}, start)
 }

@@ -325,6 +325,11 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	planned := e.change.planning()
 	_, p, err := e.load(e.hard, path)
 	planned()
+	if err != nil && p.undecided() {
+		e.awaitConfig(p, start)
+		return nil
+	}
+	e.undecided = false
 	if err != nil {
 		e.refused, e.missed = true, p.watch
 		for path := range p.polled { // only those of what runs are
@@ -354,7 +359,7 @@ func (e *Engine) filesChanged(paths []string) error {
 	e.change = newChange(service.TriggerFiles, paths)
 	e.followAnswers(paths)
 	e.refreshCatalogs(paths)
-	if e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
+	if e.undecided || e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
 		err := e.applyConfig(start, false)
 		if err == nil || !slices.ContainsFunc(paths, func(p string) bool { return !e.isConfig(p) }) {
 			e.filesRead(paths)

@@ -38,6 +38,7 @@ type pendingCall struct {
 	givenUp bool            // nobody wants the outcome any more; the worker's own
 	changes []*change       // that are complete then
 	canary  <-chan struct{} // of a trial: closed when the step canary begins
+	sources []string        // of the registration, if it is the answer of a catalog
 }
 
 func (e *Engine) newPendingCall() *pendingCall {

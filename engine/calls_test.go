@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/files/filestest"
+	"github.com/weir-run/weir/engine/service"
 )
 
 // reads has builds and updates with the value "read" read a file that hangs. It
@@ -449,4 +450,70 @@ func TestImportedFolderDoesNotWait(t *testing.T) {
 			t.Error("a lookup came before OnChange")
 		}
 	})
+}
+
+// TestConfigAndSlowScript: a config that needs the new version of a script is neither
+// refused nor applied while that version is being compiled.
+func TestConfigAndSlowScript(t *testing.T) {
+	type more struct {
+		arguments
+		Fresh string `alloy:"fresh,attr,optional"`
+	}
+	const before, after = "test.slow \"a\" { }\ntest.uvalue \"v\" {\n  value = \"1\"\n}\n", "test.slow \"a\" {\n  fresh = \"x\"\n}\ntest.uvalue \"v\" {\n  value = \"2\"\n}\n"
+	f := func(name string, next error, wantValue, wantVersion, wantOutcomes string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *harness) {
+				c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
+				save := func(version string, newArgs func() any, err error) {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					r := component.Registration{Name: "test.slow", Version: version, Sources: []string{"x.lua"}, Err: err, NewArgs: newArgs}
+					r.Build = func(o component.Options, _ any, _ component.Component) (component.Component, error) {
+						return l.build(o, &arguments{}, nil)
+					}
+					c.regs[r.Name] = r
+				}
+				save("1", func() any { return &arguments{} }, nil)
+				l.options.Catalogs = []component.Catalog{c}
+				l.start(before)
+				l.takeLines()
+				answered := make(chan struct{})
+				save("2", nil, fmt.Errorf("x.lua: %w", &component.PendingError{Err: errors.New("it takes long"), What: "the compilation of x.lua", Done: answered}))
+				l.write(after)
+				reloaded := make(chan []service.Reload, 1)
+				go func() {
+					records, err := l.e.RequestReload(context.Background(), false)
+					if err != nil {
+						t.Error(err)
+					}
+					reloaded <- records
+				}()
+				synctest.Wait()
+				l.wantSaid("")
+				if a, _ := l.fake("test.uvalue.v").get(); a.Value != "1" || len(reloaded) > 0 {
+					t.Errorf("the value is %q, the request has ended: %t", a.Value, len(reloaded) > 0)
+				}
+				save("2", func() any { return &more{} }, next)
+				c.changed([]string{"x.lua"})
+				close(answered)
+				records := <-reloaded
+				var outcomes []string
+				for _, r := range records {
+					outcomes = append(outcomes, r.Outcome)
+				}
+				if got := strings.Join(outcomes, ", "); got != wantOutcomes {
+					t.Errorf("got outcomes %s, want %s", got, wantOutcomes)
+				}
+				if a, _ := l.fake("test.uvalue.v").get(); a.Value != wantValue {
+					t.Errorf("the value is %q, want %q", a.Value, wantValue)
+				}
+				if got := l.info("test.slow.a").Version; got != wantVersion {
+					t.Errorf("version %s runs, want %s", got, wantVersion)
+				}
+			})
+		})
+	}
+	f("it compiles", nil, "2", "2", "in progress, applied")
+	f("it does not", errors.New("x.lua:1: syntax error"), "1", "1", "in progress, refused, partial")
 }

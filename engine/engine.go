@@ -107,6 +107,7 @@ type Engine struct {
 	churns     map[string]*churn                // by ID: foreachs and imports that change fast
 	behind     map[string]bool                  // by ID: those of them that want another plan
 	committing bool                             // what fails now will be announced
+	undecided  bool                             // a config waits for the compilation of a script that it uses
 	refused    bool                             // the config on disk is not the one that runs
 	lastErr    string                           // what was announced last of a failure
 	heads      map[string]*head                 // by ID

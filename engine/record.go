@@ -135,8 +135,11 @@ func (h *history) keep(c *change, r *service.Reload) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last++
-	c.id = h.last
-	r.ID = c.id
+	if r.ID = h.last; c.id == 0 {
+		c.id = r.ID
+	} else { // the config was refused, the scripts were not
+		r.Follows = append(r.Follows, c.id)
+	}
 	for _, f := range c.follows {
 		if f.id != 0 {
 			r.Follows = append(r.Follows, f.id)

@@ -7,8 +7,9 @@ import "time"
 type Reload struct {
 	// ID counts up from the start. Numbers may be missing.
 	ID uint64 `json:"id"`
-	// Follows are the IDs of the changes whose tests or calls took long and ended with
-	// this one, at most 20; empty if it is complete by itself.
+	// Follows are the IDs of earlier records that this one completes, at most 21: those
+	// of changes whose compilations, tests or calls took long and ended with this one, and
+	// that of the config that was refused when its scripts were not.
 	Follows []uint64 `json:"follows,omitempty"`
 	// Time is when the change was made or refused.
 	Time    time.Time `json:"time"`
