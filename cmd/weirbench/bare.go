@@ -51,7 +51,7 @@ near that is the bench's own.`,
 	return cmd
 }
 
-// pumpCommand is for Carry.
+// pumpCommand runs the pump for Carry.
 func pumpCommand() *cobra.Command {
 	o := pump.Options{Workers: 4}
 	cmd := &cobra.Command{

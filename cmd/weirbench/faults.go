@@ -30,7 +30,7 @@ were lost: they were accepted, and did not arrive.
 Every sample is a number in a sequence, so a gap cannot be hidden. Numbers may
 be missing only where a death met a scrape before it was accepted, where weir
 logged that a full disk refused a batch, or where a block was damaged here, and
-then weir must have counted as many. What comes twice must be the same series,
+then weir must have counted as many. A duplicate must have the same series,
 timestamp and value. While the endpoint takes 1.5 s for each answer, a backlog
 forms, and it must drain at 90 % of the rate that the endpoint can take. The same
 seed breaks the same things in the same order.
@@ -84,12 +84,12 @@ The disk is filled where users may have namespaces (Linux).`,
 	f.DurationVar(&o.Patience, "patience", o.Patience, "how long anything that must happen may take")
 	f.StringVar(&keep, "keep", "", "folder to keep config and journal in")
 	f.BoolVar(&disk, "disk", false, "mount a small file system on data in the folder, and fill it")
-	_ = f.MarkHidden("disk") // the only error is that there is no such flag
+	_ = f.MarkHidden("disk") // fails only if the flag does not exist
 	return cmd
 }
 
-// breakThings makes the run: in a process of its own that may mount a disk to
-// fill, if that can be, or else in this one.
+// breakThings performs the run: if possible, in a separate process that may mount
+// a disk to fill; otherwise, in this one.
 func breakThings(cmd *cobra.Command, o faults.Options, disk bool) error {
 	o.Out = cmd.OutOrStdout()
 	if disk {

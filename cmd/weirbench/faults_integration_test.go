@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// runFaults breaks things around a weir and returns the exit code and what was
-// printed.
+// runFaults runs weirbench faults and returns the exit code and the output.
 func runFaults(t *testing.T, program string, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,13 +28,14 @@ func builtWeir(t *testing.T) string {
 	return weir
 }
 
-// TestFaults does every kind of fault once, in another order each time; what it
-// prints has the seed to repeat it.
+// TestFaults performs every kind of fault once, in a random order. The output
+// contains the seed for repeating it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	// The machine may be slow: how long a stop takes, and what exactly a slow
-	// endpoint gets, is for `make faults`. Without merged requests the backlog of a
-	// slow endpoint drains at less than half of the rate, if it drains.
+	// The machine may be slow: the duration of a stop and the exact rate of a
+	// slow endpoint are measured by `make faults`. Without merged requests, the
+	// backlog of a slow endpoint would drain at less than half of the rate, or
+	// not at all.
 	code, out := runFaults(t, builtWeir(t), "--steps=25", "--stop-within=30s", "--min-drain=0.6")
 	t.Log(out)
 	if code != 0 || !strings.HasSuffix(out, "\nlost = 0\n") {
@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 }
 
 // TestFaultsFindLoss runs a weir that loses the oldest segment of its journal
-// between two lives.
+// between two processes.
 func TestFaultsFindLoss(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "weir")
@@ -79,8 +79,8 @@ func TestFaultsFindWrongVersion(t *testing.T) {
 	}
 }
 
-// TestOutage measures a short one. It holds that nothing is missing; what it
-// costs is for a longer one, on a machine that does nothing else.
+// TestOutage measures a short outage. It checks that nothing is missing; the
+// costs are measured by a longer one on an idle machine.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

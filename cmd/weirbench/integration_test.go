@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/bench"
 )
 
-// runShort runs a collector at a small load and returns the exit code, the report
-// and what was printed.
+// runShort runs a collector with a small load and returns the exit code, the
+// report and the output.
 func runShort(t *testing.T, scenario, collector string) (code int, report bench.Report, table string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
@@ -32,9 +32,9 @@ func runShort(t *testing.T, scenario, collector string) (code int, report bench.
 	return code, reports[0], out.String() + errOut.String()
 }
 
-// TestRun measures the weir that was built, and the peers that are there, at
-// every scenario they can do. All at once: this is about the bench, not about
-// the figures.
+// TestRun measures the built weir and the installed peers at every scenario that
+// they support. It runs all of them concurrently, because it tests the benchmark
+// and not the results.
 func TestRun(t *testing.T) {
 	weir, err := filepath.Abs(os.Getenv("WEIR"))
 	if err != nil || os.Getenv("WEIR") == "" {
@@ -50,7 +50,7 @@ func TestRun(t *testing.T) {
 		})
 	}
 	for _, s := range bench.Scenarios() {
-		if !s.Ceiling { // that takes all cores
+		if !s.Ceiling { // uses all cores
 			f(s.Name, "weir", weir)
 		}
 	}
@@ -70,7 +70,8 @@ func check(t *testing.T, scenario, name, program string) {
 	if o.Samples < 2400 || o.Samples > 5*2400 {
 		t.Errorf("%s at %s: %+v", name, scenario, o)
 	}
-	// What a peer does on a busy machine (vmagent sends some late) is not ours.
+	// The results of peers on a busy machine are not checked (vmagent sends some
+	// samples late).
 	if name == "weir" && (code != 0 || o.Delivered != o.Expected || len(o.Faults) > 0 || strings.Contains(table, "**no**")) {
 		t.Errorf("%s at %s ends with %d: %+v\n%s", name, scenario, code, o, table)
 	}

@@ -76,8 +76,8 @@ func logsCommand() *cobra.Command {
 	return cmd
 }
 
-// logScenarios returns the presets of those names; the first one when there are
-// no names.
+// logScenarios returns the presets with these names, or the first one if there
+// are no names.
 func logScenarios(names []string) ([]bench.LogScenario, error) {
 	switch {
 	case len(names) == 0:
@@ -128,7 +128,7 @@ func runLogs(cmd *cobra.Command, o runOptions, ss []bench.LogScenario) error {
 			fmt.Fprintf(log, "  %.2f CPU s per million lines, %.0f MB, %.0f lines/s, %d of %d lines\n",
 				out.PerMillion(), float64(out.PeakRSS)/1e6, float64(out.Lines)/out.Seconds, out.Delivered, out.Expected)
 			r.Rounds = append(r.Rounds, out)
-			if err := os.RemoveAll(filepath.Join(dir, "logs")); err != nil { // hundreds of MB
+			if err := os.RemoveAll(filepath.Join(dir, "logs")); err != nil { // takes hundreds of MB
 				return fmt.Errorf("cannot remove the logs of a round: %w", err)
 			}
 			return nil

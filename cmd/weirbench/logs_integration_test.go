@@ -13,9 +13,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/bench"
 )
 
-// TestLogs measures the weir that was built, and the peers that are there, at
-// every scenario of logs: about the bench and about every line, not about the
-// figures.
+// TestLogs measures the built weir and the installed peers at every log scenario.
+// It tests the benchmark and checks every line, but not the results.
 func TestLogs(t *testing.T) {
 	weir, err := filepath.Abs(os.Getenv("WEIR"))
 	if err != nil || os.Getenv("WEIR") == "" {
@@ -54,18 +53,18 @@ func checkLogs(t *testing.T, s bench.LogScenario, name, program string) {
 		t.Fatalf("%d reports: %v", len(reports), err)
 	}
 	o := reports[0].Rounds[0]
-	// Of 20 lines 5 are debug, which those with stages drop.
+	// 5 of 20 lines are debug lines, which the scenarios with stages drop.
 	if least := int64(18_000); o.Expected < least || o.Lines < least || o.PeakRSS < 5e6 || o.PeakRSS > 2e9 || o.CPUSeconds > 60 || o.Bytes == 0 {
 		t.Errorf("%s at %s: %+v", name, s.Name, o)
 	}
-	// What a peer does on a busy machine is not ours.
+	// The results of peers on a busy machine are not checked.
 	if name == "weir" && (code != 0 || o.Delivered != o.Expected || len(o.Faults) > 0 || strings.Contains(out.String(), "**no**")) {
 		t.Errorf("%s at %s ends with %d: %+v\n%s%s", name, s.Name, code, o, &out, &errOut)
 	}
 	t.Logf("%s at %s: %.2f CPU s per million lines, %d MB", name, s.Name, o.PerMillion(), o.PeakRSS/1e6)
 }
 
-// TestLogOutage is the outage of lines, short.
+// TestLogOutage measures a short outage with log lines.
 func TestLogOutage(t *testing.T) {
 	t.Parallel()
 	weir, err := filepath.Abs(os.Getenv("WEIR"))

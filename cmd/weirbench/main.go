@@ -1,10 +1,11 @@
-// Command weirbench measures collectors: it plays the targets and the endpoint,
-// runs weir and whatever peer is installed on the same work, and reads from the
-// operating system what they used.
+// Command weirbench measures collectors: it simulates the targets and the
+// endpoint, runs weir and every installed peer with the same work, and reads from
+// the operating system what they used.
 //
-// The commands are one file each. Everything is on loopback, on ports that the
-// system chooses. Exit codes: 0 done; 1 something went wrong, or a collector did
-// not deliver everything; 2 the command line is wrong.
+// Each command has its own file. All connections are on loopback, on ports that
+// the system chooses. Exit codes: 0 means success; 1 means that something failed
+// or a collector did not deliver everything; 2 means that the command line is
+// wrong.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 	os.Exit(code)
 }
 
-// runError is an error of a command that was understood.
+// runError is an error of a command whose command line was valid.
 type runError struct{ error }
 
 // execute runs one command line and returns its exit code.
@@ -43,7 +44,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
   weirbench logs passthrough native          lines of logs
   weirbench targets --targets=10             only the targets
   weirbench sink --listen-addr=127.0.0.1:9090 only the endpoint`,
-		Version:           runtime.Version(), // of the floor
+		Version:           runtime.Version(), // the Go version, which affects the floor
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -66,8 +67,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	return 2
 }
 
-// ran makes a command's own error a runError: what is left is the command
-// line's.
+// ran wraps the error of a command in a runError. All other errors are errors in
+// the command line.
 func ran(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil {
@@ -77,16 +78,17 @@ func ran(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command,
 	}
 }
 
-// hello says where a server is: as one line of JSON for a runner, whose end
-// then ends it, as text for a person.
+// hello reports the address of a server: as text for a person, or as one line of
+// JSON for a runner. In the latter case, the returned context ends when the
+// runner ends.
 func hello(cmd *cobra.Command, h bench.Hello, untilEOF bool, text string) (context.Context, error) {
 	ctx := cmd.Context()
 	if !untilEOF {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 		return ctx, err
 	}
-	// What ends the runner by signal reaches the whole group, as Ctrl-C does;
-	// the runner still wants to ask.
+	// A signal that ends the runner reaches the whole process group, as Ctrl-C
+	// does. The runner still sends requests, so this process must continue.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	in := cmd.InOrStdin()
 	go func() { // ends with the process

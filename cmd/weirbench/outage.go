@@ -23,12 +23,12 @@ type outageOptions struct {
 	maxGrowth, minDrain    float64
 	json, csv, graph, keep string
 
-	logs  bool // lines in place of samples, from so many files at such a rate
+	logs  bool // lines instead of samples, with this number of files and rate
 	files int
 	rate  int
 }
 
-// lines is the scenario when it is about lines.
+// lines returns the scenario for an outage with log lines.
 func (o outageOptions) lines(warmup time.Duration) bench.LogScenario {
 	s := bench.LogOutage()
 	s.Files, s.Rate, s.Measure = o.files, o.rate, warmup
@@ -42,10 +42,11 @@ func outageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outage",
 		Short: "Measure memory and backlog while the endpoint is dead",
-		Long: `Run a collector under load, break its endpoint for some minutes and mend it
-again. What is measured: its memory before and meanwhile, what waits, how quickly
-the backlog is sent, whether scrapes are late by that, and whether all arrives.
-The exit code is 1 when something is missing, or a limit is not held.`,
+		Long: `Run a collector under load, break its endpoint for some minutes and repair it
+again. The command measures the memory before and during the outage, the size of the
+backlog and how quickly it is sent, whether scrapes are late because of it, and
+whether everything arrives. The exit code is 1 if something is missing or a limit is
+exceeded.`,
 		Example: `  weirbench outage --csv=outage.csv --graph=outage
   weirbench outage --targets=10 --interval=1s --warmup=10s --down=20s --max-growth=50
   weirbench outage --logs --csv=outage.csv   lines to Loki's push, not samples`,
@@ -127,7 +128,7 @@ func measureOutage(cmd *cobra.Command, o outageOptions, s bench.Scenario) (err e
 	return errors.Join(errs...)
 }
 
-// write writes what was asked for.
+// write writes the requested reports.
 func (o outageOptions) write(r *bench.Outage) error {
 	var errs []error
 	file := func(path string, render func(b *bytes.Buffer) error) {

@@ -22,9 +22,9 @@ import (
 
 // runOptions are the flags of weirbench run.
 type runOptions struct {
-	collectors []string // empty: the scenario's usual ones
+	collectors []string // empty means the usual ones of the scenario
 	templates  string
-	rounds     int // 0: the scenario's
+	rounds     int // 0 means the number of the scenario
 	json       string
 	svg        string
 	keep       string
@@ -32,7 +32,7 @@ type runOptions struct {
 
 func runCommand() *cobra.Command {
 	var o runOptions
-	var change bench.Scenario // what flags say instead of the preset
+	var change bench.Scenario // settings from flags that override the preset
 	cmd := &cobra.Command{
 		Use:   "run [SCENARIO...]",
 		Short: "Measure collectors at scenarios",
@@ -65,7 +65,7 @@ func runCommand() *cobra.Command {
 		}
 		for i := range ss {
 			s := &ss[i]
-			if len(ss) > 1 && f.Changed("measure") { // one time for all
+			if len(ss) > 1 && f.Changed("measure") { // the same time for all scenarios
 				change.Measure = max(s.Interval, (change.Measure+s.Interval-1)/s.Interval*s.Interval)
 			}
 			if applyFlags(f.Changed, s, change) {
@@ -86,8 +86,8 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// scenarios returns the presets of those names, or all; the first one when there
-// are no names.
+// scenarios returns the presets with these names, or all presets, or the first
+// one if there are no names.
 func scenarios(names []string, all bool) ([]bench.Scenario, error) {
 	if all {
 		return bench.Scenarios(), nil
@@ -96,7 +96,7 @@ func scenarios(names []string, all bool) ([]bench.Scenario, error) {
 		return bench.Scenarios()[:1], nil
 	}
 	if slices.Contains(names, "all") {
-		return nil, errors.New("cannot run all and others: all is every scenario")
+		return nil, errors.New("cannot run all together with named scenarios: all means every scenario")
 	}
 	var out []bench.Scenario
 	for _, name := range names {
@@ -124,8 +124,8 @@ Scenarios (all is all of them, the first one is what is run without a name):
 	return b.String()
 }
 
-// applyFlags puts what was given on the command line into s, and reports
-// whether anything was.
+// applyFlags applies the flags given on the command line to s, and reports
+// whether there were any.
 func applyFlags(given func(string) bool, s *bench.Scenario, to bench.Scenario) (changed bool) {
 	set := func(name string, f func()) {
 		if given(name) {
@@ -188,10 +188,11 @@ func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) error {
 	return delivered(err, reports)
 }
 
-// commandLine is how weirbench was called.
+// commandLine returns the command line with which weirbench was called.
 func commandLine() string { return strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " ") }
 
-// delivered returns err, and without one whether all of the reports are complete.
+// delivered returns err. If it is nil, delivered returns an error unless all
+// reports are complete.
 func delivered[R interface{ Complete() bool }](err error, reports []R) error {
 	if err == nil && slices.ContainsFunc(reports, func(r R) bool { return !r.Complete() }) {
 		return errors.New("not everything was delivered; see above")
@@ -199,21 +200,21 @@ func delivered[R interface{ Complete() bool }](err error, reports []R) error {
 	return err
 }
 
-// bout is a scenario that several are measured at.
+// bout is a scenario at which several collectors are measured.
 type bout struct {
 	name   string
-	usual  []string // who
+	usual  []string // names of the usual collectors
 	rounds int
-	lasts  string // how long a round does, as words behind the collector; "" when nobody knows
-	// measure measures one once, tells what came out and keeps it.
+	lasts  string // duration of a round, as text after the name of the collector; "" if unknown
+	// measure measures one collector once, prints the result and stores it.
 	measure func(c *bench.Collector, n int, dir string) error
-	skipped *[]string // why who is not measured
+	skipped *[]string // collectors that are not measured, with the reasons
 
 	collectors []*bench.Collector
 }
 
-// findCollectors returns those of the wanted that can be measured at a scenario,
-// and why others cannot.
+// findCollectors returns the wanted collectors that can be measured at a
+// scenario, and the reasons why the other ones cannot.
 func findCollectors(ctx context.Context, templates fs.FS, scenario string, wanted []string, log io.Writer) (cs []*bench.Collector, skipped []string, err error) {
 	skip := func(why string) {
 		skipped = append(skipped, why)
@@ -240,8 +241,9 @@ func findCollectors(ctx context.Context, templates fs.FS, scenario string, wante
 	return cs, skipped, nil
 }
 
-// measure measures round by round, each with all scenarios: what the machine does
-// meanwhile meets all alike. Collectors are found among the templates.
+// measure measures round by round, each with all scenarios, so that other load on
+// the machine affects all collectors alike. Collectors are found among the
+// templates.
 func measure(ctx context.Context, o runOptions, templates fs.FS, bouts []bout, log io.Writer) (err error) {
 	if o.templates != "" {
 		templates = os.DirFS(o.templates)
@@ -291,7 +293,7 @@ func writeJSON(path string, reports any) error {
 	return nil
 }
 
-// drawMemory draws the memory of each collector's last round.
+// drawMemory draws the memory of the last round of each collector.
 func drawMemory(path string, reports []*bench.Report) error {
 	if path == "" {
 		return nil

@@ -27,7 +27,7 @@ import (
 //go:embed soak
 var soakFiles embed.FS
 
-// soakFaults are what a save puts into the script, in turn.
+// soakFaults are the faults that saves put into the script, in turn.
 var soakFaults = []string{
 	`-- nothing`,
 	`error("every batch")`,
@@ -52,9 +52,9 @@ func soakCommand() *cobra.Command {
 		Short: "Save and break a script under load for half an hour",
 		Long: `Run weir under load with a script that is saved again every few seconds, most
 times with a fault: errors in hooks and records, endless loops, memory that
-grows, deep recursion, a syntax error. What is measured is its memory over time,
-and whether every sample arrives: on_error is "pass". The exit code is 1 when one
-does not, or memory grows.`,
+grows, deep recursion, a syntax error. The command measures the memory over time and
+checks whether every sample arrives: on_error is "pass". The exit code is 1 if a
+sample is missing or memory grows.`,
 		Example: `  weirbench soak --svg=soak.svg
   weirbench soak --targets=10 --interval=1s --warmup=10s --measure=1m --every=1s`,
 		Args:    cobra.NoArgs,
@@ -99,12 +99,12 @@ does not, or memory grows.`,
 	return cmd
 }
 
-// soak saves a script again and again.
+// soak saves a script repeatedly.
 type soak struct {
 	dir, log string
 	every    time.Duration
 	saves    int
-	counts   map[string]float64 // of weir's own metrics, read last
+	counts   map[string]float64 // weir's own metrics when they were last read
 }
 
 // run saves until ctx ends.
@@ -123,11 +123,11 @@ func (k *soak) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if _, err := os.Stat(file); err != nil {
-			continue // weir has not started
+			continue // weir has not started yet
 		}
 		k.saves++
 		fault := fmt.Sprintf("%s -- save %d", soakFaults[k.saves%len(soakFaults)], k.saves)
-		// As editors do: whole or not at all.
+		// Atomically, as editors do.
 		next := file + ".new"
 		if err := os.WriteFile(next, bytes.Replace(text, []byte("--FAULT--"), []byte(fault), 1), 0o666); err != nil {
 			return fmt.Errorf("cannot save the script: %w", err)
@@ -135,7 +135,7 @@ func (k *soak) run(ctx context.Context) error {
 		if err := os.Rename(next, file); err != nil {
 			return fmt.Errorf("cannot save the script: %w", err)
 		}
-		if counts, err := k.metrics(ctx); err == nil { // else it has not started, or it was stopped
+		if counts, err := k.metrics(ctx); err == nil { // otherwise, weir has not started yet or was stopped
 			k.counts = counts
 		}
 	}

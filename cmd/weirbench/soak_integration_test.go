@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSoak is a soak of some seconds: all samples arrive, the faults are met.
+// TestSoak is a soak of some seconds: all samples arrive, and all faults occur.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	weir, err := filepath.Abs(os.Getenv("WEIR"))

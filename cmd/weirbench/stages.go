@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stages are the steps of a sample through weir, in order; of each the benchmark,
-// and those of what it is compared with. Names are as go test prints them.
+// stages are the steps of a sample through weir, in order, each with its
+// benchmark and the benchmarks with which it is compared. The names are those
+// that go test prints.
 var stages = []struct {
 	stage, bench string
 	beside       []string
 }{
-	{"body as the one before", "Intake/node_exporter.txt/layout", []string{"Floor/compare bytes", "Floor/find lines", "Floor/fingerprint", "Floor/parse float", "Floor/parse float, strconv", "Intake/node_exporter.txt/textparse"}},
+	{"body as in the previous scrape", "Intake/node_exporter.txt/layout", []string{"Floor/compare bytes", "Floor/find lines", "Floor/fingerprint", "Floor/parse float", "Floor/parse float, strconv", "Intake/node_exporter.txt/textparse"}},
 	{"body with a line more", "Intake/node_exporter.txt/changed", nil},
 	{"body with 1 line in 20 renamed", "Churn/1 in 20", []string{"Churn/none"}},
 	{"body that is the first", "Churn/first", nil},
@@ -31,8 +32,8 @@ func stagesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stages",
 		Short: "Make a table of what each stage costs, from what go test -bench prints",
-		Long: `Make a table of what a sample costs at each stage, with the floor beside it, from
-what go test -bench prints, which is read from the standard input.`,
+		Long: `Make a table of what a sample costs at each stage, next to the floor, from the
+output of go test -bench, which is read from the standard input.`,
 		Example: "  make bench-stages",
 		Args:    cobra.NoArgs,
 		RunE: ran(func(cmd *cobra.Command, _ []string) error {
@@ -45,8 +46,8 @@ what go test -bench prints, which is read from the standard input.`,
 	}
 }
 
-// readBenchmarks returns the ns/sample of benchmarks by name, without its
-// beginning and the number of processors at its end; _ stands for spaces.
+// readBenchmarks returns the ns/sample of benchmarks by name, without the prefix
+// and without the number of processors at the end; _ stands for spaces.
 func readBenchmarks(r io.Reader) (map[string]float64, error) {
 	out := map[string]float64{}
 	s := bufio.NewScanner(r)
@@ -80,7 +81,7 @@ func readBenchmarks(r io.Reader) (map[string]float64, error) {
 	return out, s.Err()
 }
 
-// writeStages writes the table; a stage that was not measured is an error.
+// writeStages writes the table. A stage without a measurement is an error.
 func writeStages(w io.Writer, found map[string]float64) error {
 	get := func(name string) (float64, error) {
 		v, ok := found[strings.ReplaceAll(name, "_", " ")]
@@ -90,7 +91,7 @@ func writeStages(w io.Writer, found map[string]float64) error {
 		return v, nil
 	}
 	var b strings.Builder
-	b.WriteString("| stage | ns per sample | beside it |\n|---|---|---|\n")
+	b.WriteString("| stage | ns per sample | compare |\n|---|---|---|\n")
 	for _, s := range stages {
 		v, err := get(s.bench)
 		if err != nil {

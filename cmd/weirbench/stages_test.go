@@ -29,7 +29,7 @@ func TestStages(t *testing.T) {
 		}
 	}
 	good := "goos: linux\n" + all.String() + "PASS\nok  \tx\t1.0s\n"
-	f(0, "| body as the one before | 1.4 | compare bytes 2.4, find lines 3.4, fingerprint 4.4, parse float 5.4, parse float, strconv 6.4, textparse 7.4 |\n| body with a line more | 8.4 |  |\n| body with 1 line in 20 renamed | 9.4 | none 10 |\n", good)
+	f(0, "| body as in the previous scrape | 1.4 | compare bytes 2.4, find lines 3.4, fingerprint 4.4, parse float 5.4, parse float, strconv 6.4, textparse 7.4 |\n| body with a line more | 8.4 |  |\n| body with 1 line in 20 renamed | 9.4 | none 10 |\n", good)
 	f(1, "cannot find benchmark Intake/node_exporter.txt/layout", "")
 	f(1, "cannot make a table of benchmarks that failed: FAIL", good+"FAIL\tx\n")
 	f(1, "cannot read", "Benchmarkx-2 1 y ns/sample\n")

@@ -13,15 +13,16 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/bench"
 )
 
-// asProgram makes the test binary be weirbench: the runner starts itself again.
+// asProgram makes the test binary run as weirbench, because the runner starts its
+// own executable.
 const asProgram = "WEIRBENCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Setenv(asProgram, "1")       // for the children
-	flag.Set("test.parallel", "16") // what runs at once here waits most of the time
+	os.Setenv(asProgram, "1")       // for the child processes
+	flag.Set("test.parallel", "16") // concurrent tests wait most of the time
 	os.Exit(m.Run())
 }
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 func weirbench(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = execute(t.Context(), append([]string{}, args...), strings.NewReader(""), &o, &e) // nil would be the test's own
+	code = execute(t.Context(), append([]string{}, args...), strings.NewReader(""), &o, &e) // nil would select the arguments of the test
 	return code, o.String(), e.String()
 }
 
@@ -46,7 +47,7 @@ func TestCommandLine(t *testing.T) {
 	f(2, "unknown command", "measure")
 	f(2, `cannot run scenario "fast"`, "run", "fast")
 	f(2, `cannot run scenario "fast"`, "run", "churn", "fast")
-	f(2, "cannot run all and others", "run", "all", "churn")
+	f(2, "cannot run all together", "run", "all", "churn")
 	f(2, "cannot rename 2 of the series", "run", "--churn=2")
 	f(2, `cannot compress "yes": off, accept and always are known`, "run", "--gzip=yes")
 	f(2, "cannot measure 0 rounds", "run", "--rounds=0")
@@ -83,8 +84,8 @@ func TestCommandLine(t *testing.T) {
 	f(1, "there are \n", "run", "--templates="+t.TempDir())
 }
 
-// TestServers talks to targets and sink as the runner does: they say where they
-// are in a line of JSON, and end with their standard input.
+// TestServers uses targets and sink as the runner does: they print their
+// addresses in a line of JSON, and end when their standard input is closed.
 func TestServers(t *testing.T) {
 	f := func(targets int, args ...string) {
 		t.Helper()
@@ -127,7 +128,8 @@ func TestServers(t *testing.T) {
 	f(0, "files", "--dir="+t.TempDir())
 }
 
-// TestServersForPeople ends with a signal, which is the context here.
+// TestServersForPeople ends the server with a signal, for which the context
+// stands.
 func TestServersForPeople(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()

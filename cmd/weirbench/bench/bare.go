@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// Bare is what targets and sink carry on the cores that are theirs at a ceiling.
+// Bare is the load that targets and sink can carry on their cores in the ceiling
+// scenario.
 type Bare struct {
-	Rate   float64 // samples per second, from end to end
-	Pumped float64 // CPU seconds per second of what moves them on the one core
-	Target float64 // of targets
+	Rate   float64 // samples per second, end to end
+	Pumped float64 // CPU seconds per second of the pump on its core
+	Target float64 // of the targets
 	Sink   float64 // of the sink
 }
 
-// Carry measures targets and sink without a collector between them, for a time: a
-// pump moves samples as fast as they go, on the one core that a collector would
-// have.
+// Carry measures targets and sink without a collector between them: for the time
+// d, a pump moves samples as fast as possible, on the one core that a collector
+// would have.
 func Carry(ctx context.Context, s Scenario, d time.Duration, dir string) (b Bare, err error) {
 	s.Measure, s.Ceiling = d, true
 	r := &round{s: s, dir: dir}

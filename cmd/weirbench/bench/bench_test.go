@@ -35,7 +35,7 @@ func TestScenarios(t *testing.T) {
 	if _, err := ScenarioNamed("fast"); err == nil || !strings.Contains(err.Error(), `"fast": there are passthrough, million,`) {
 		t.Errorf("an unknown scenario gives %v", err)
 	}
-	// What they say of themselves.
+	// The descriptions of the scenarios match their settings.
 	kept := func(name string) int {
 		s, err := ScenarioNamed(name)
 		if err != nil {
@@ -93,8 +93,8 @@ func TestValidate(t *testing.T) {
 }
 
 // TestTemplates writes the files of each collector for each scenario. Those of
-// Prometheus are read by its own config package; weir's and vmagent's are tried
-// by the runs of the integration test.
+// Prometheus are parsed by its own config package; those of weir and vmagent are
+// tested by the integration test.
 func TestTemplates(t *testing.T) {
 	names := collectorNames(Templates())
 	if want := []string{"prometheus", "prometheus3", "vmagent", "weir"}; !slices.Equal(names, want) {
@@ -181,7 +181,7 @@ func TestFindCollector(t *testing.T) {
 	f(good, "none", `"none": there are mine, other`)
 	f(spec("{"), "mine", "cannot read collector.json of mine")
 	f(spec(fmt.Sprintf(`{"programs": [%q], "version_pattern": "("}`, program)), "mine", "cannot read version_pattern")
-	// A program that does not know.
+	// A program that does not print its version.
 	write("prog", "#!/bin/sh\necho\n")
 	f(good, "mine", "mine unknown")
 	write("prog.version", "4.5\n")
@@ -273,12 +273,12 @@ func TestMarkdown(t *testing.T) {
 	}
 	pass.Rounds[4].Faults, pass.Rounds[4].Delivered = []string{"1 gaps in sequences"}, 1_199_000
 	scale := &Report{Scenario: "lua-scale", Help: "three in ten", Machine: machine, Rounds: rounds("weir", 1.8)}
-	for i := range 100 { // memory rises from 10 to 30 MB
+	for i := range 100 { // memory increases from 10 to 30 MB
 		scale.Rounds[0].Over = append(scale.Rounds[0].Over, Meter{At: float64(i), RSS: int64(10e6 + float64(i)/99*20e6)})
 	}
 	scale.Rounds[0].Seconds, scale.Rounds[0].Scraped = 400, 1000*400/60
 	half := &Report{Scenario: "relabel", Help: "half of it", Machine: machine, Rounds: append(rounds("weir", 1.2), rounds("vmagent", 4)...)}
-	half.Rounds[0].Samples /= 2 // the CPU of a sample that was sent is more, that of a scrape less
+	half.Rounds[0].Samples /= 2 // more CPU per sent sample, less per scrape
 	other := &Report{Scenario: "million", Help: "more", Machine: machine, Rounds: rounds("weir", 1)}
 	other.Rounds[0].Scraped = 800
 	top := &Report{Scenario: "ceiling", Help: "more and more", Machine: machine, Rounds: rounds("weir", 0.5)}
@@ -331,7 +331,8 @@ Command: ` + "`weirbench run`\n"
 	}
 }
 
-// TestUsage compares with what the kernel tells the parent of a process.
+// TestUsage compares the result with the values that the kernel reports to the
+// parent of a process.
 func TestUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if _, err := readUsage(os.Getpid()); err == nil || !strings.Contains(err.Error(), "Linux's /proc") {
@@ -339,8 +340,8 @@ func TestUsage(t *testing.T) {
 		}
 		return
 	}
-	// What other tests left would be taken again, and their peak is forgotten
-	// where the kernel allows it.
+	// Otherwise, memory of other tests would be reused. Where the kernel allows
+	// it, their peak is reset.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	began := time.Now()
@@ -352,12 +353,12 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ballast := make([]byte, before.Peak-before.RSS+64<<20) // whatever the peak was
+	ballast := make([]byte, before.Peak-before.RSS+64<<20) // exceeds the previous peak
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i]++
 	}
 	now := before
-	for n := 0; now.CPU-before.CPU < 0.1; n++ { // which is longer than 100 ms if others work too
+	for n := 0; now.CPU-before.CPU < 0.1; n++ { // takes longer than 100 ms on a busy machine
 		ballast[n%len(ballast)]++
 		if n%1e6 == 0 {
 			if now, err = readUsage(os.Getpid()); err != nil {

@@ -11,27 +11,29 @@ import (
 // Try is one rate that Ceiling has tried.
 type Try struct {
 	Rate float64 `json:"rate"`          // samples per second that were due
-	Why  string  `json:"why,omitempty"` // it did not hold; empty: it did
+	Why  string  `json:"why,omitempty"` // why the collector could not sustain the rate; empty if it could
 }
 
-// behindError says that a collector did not keep up.
+// behindError means that a collector did not keep up.
 type behindError struct{ why string }
 
 func (e *behindError) Error() string { return e.why }
 
-// describeLateness says in what a collector was late while it was measured, if it was.
+// describeLateness describes how a collector was late during the measurement. It
+// returns "" if it was not.
 func (r *round) describeLateness() string {
 	const (
 		lateMost  = 0.01 // of the scrapes
 		lostMost  = 0.01
-		leastPart = 0.95 // of the samples that are due, but for those of
-		gathered  = 1.5  // seconds, which may wait for others to be sent with
+		leastPart = 0.95 // of the samples that were due, except those of the last
+		gathered  = 1.5  // seconds, because samples may wait to be sent together
 	)
 	o := &r.out
 	if share := float64(o.Late) / float64(max(o.Scraped+o.Late, 1)); share > lateMost {
 		return fmt.Sprintf("%.0f %% of the scrapes came half an interval late or not at all", 100*share)
 	}
-	// A scrape that took longer than its timeout was answered for the target.
+	// If a scrape takes longer than its timeout, the target has answered it, but
+	// the collector loses it.
 	if share := float64(o.Lost) / float64(max(o.Scraped, 1)); share > lostMost {
 		return fmt.Sprintf("%.0f %% of the scrapes were answered and did not arrive", 100*share)
 	}
@@ -41,11 +43,11 @@ func (r *round) describeLateness() string {
 	return ""
 }
 
-// search finds the highest number that holds, within a tenth.
-type search struct{ held, broke int } // the highest that held and the lowest that did not, 0 for none
+// search finds the highest number that holds, with a precision of a tenth.
+type search struct{ held, broke int } // the highest number that held and the lowest that did not; 0 if there is none
 
-// next returns the number to try next, the first one being start; 0 when the
-// search is over.
+// next returns the number to try next, beginning with start. It returns 0 when
+// the search is complete.
 func (s search) next(start int) int {
 	switch {
 	case s.held == 0 && s.broke == 0:
@@ -60,9 +62,9 @@ func (s search) next(start int) int {
 	return (s.held + s.broke) / 2
 }
 
-// Ceiling finds how many targets a collector with one core brings to the sink
-// without being late, and returns the round with the most of them. s.Load.Targets
-// is tried first.
+// Ceiling finds the number of targets whose samples a collector with one core can
+// deliver without being late. It returns the round with the highest number. It
+// begins with s.Load.Targets.
 func Ceiling(ctx context.Context, c *Collector, s Scenario, number int, dir string, log io.Writer) (*Round, error) {
 	return ceiling(s, log, func(at Scenario) (*Round, error) {
 		return Measure(ctx, c, at, number, filepath.Join(dir, fmt.Sprint(at.Load.Targets)))
@@ -76,7 +78,7 @@ func ceiling(s Scenario, log io.Writer, measure func(Scenario) (*Round, error)) 
 		at := s
 		at.Load.Targets = n
 		if at.Validate() != nil {
-			break // that many are more than the bench can do
+			break // the benchmark itself cannot handle this number
 		}
 		t := Try{Rate: float64(n*s.Load.Series) / s.Interval.Seconds()}
 		o, err := measure(at)

@@ -93,7 +93,7 @@ func TestBehind(t *testing.T) {
 	f("100 % of the scrapes came half an interval late or not at all", 0, 100, 0, 0)
 }
 
-// TestPinned asks a program on which cores it may run.
+// TestPinned starts a program that prints the cores on which it may run.
 func TestPinned(t *testing.T) {
 	one, rest, err := split()
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 //go:embed all:collectors all:logs
 var embedded embed.FS
 
-// Templates returns the collectors of metrics that weirbench knows, a folder
+// Templates returns the metrics collectors that weirbench knows, one folder for
 // each.
 func Templates() fs.FS { return templates("collectors") }
 
-// LogTemplates returns the collectors of logs.
+// LogTemplates returns the log collectors.
 func LogTemplates() fs.FS { return templates("logs") }
 
 func templates(folder string) fs.FS {
@@ -36,28 +36,28 @@ func templates(folder string) fs.FS {
 	return sub
 }
 
-// Collector is a program to measure. A folder of templates (text/template)
-// makes one: collector.json says what is run; every other file is written into
-// the directory of a round.
+// Collector is a program to measure. It is defined by a folder of templates
+// (text/template): collector.json describes the program, and every other file is
+// written into the directory of a round.
 type Collector struct {
-	Name    string // its folder
-	Title   string // in tables; the name unless another program stands in
+	Name    string // the name of its folder
+	Title   string // the title in tables; the name unless another program is used
 	Version string
 	program string
 	files   fs.FS
 	spec    spec
 }
 
-// spec is a collector.json.
+// spec is the content of collector.json.
 type spec struct {
-	Programs       []string `json:"programs"`        // paths and names; the first one found is used
-	Version        []string `json:"version"`         // arguments that make it print its version
-	VersionPattern string   `json:"version_pattern"` // whose first group is the version
+	Programs       []string `json:"programs"`        // paths and names; the first existing one is used
+	Version        []string `json:"version"`         // arguments that print the version
+	VersionPattern string   `json:"version_pattern"` // the first group is the version
 	Args           []string `json:"args"`            // templates
-	Scenarios      []string `json:"scenarios"`       // that it can do
+	Scenarios      []string `json:"scenarios"`       // the scenarios that it supports
 }
 
-// NotInstalledError says that a collector's program was not found.
+// NotInstalledError means that the program of a collector was not found.
 type NotInstalledError struct {
 	Name     string
 	Programs []string
@@ -68,8 +68,8 @@ func (e *NotInstalledError) Error() string {
 }
 
 // FindCollector returns the collector of a folder in templates. wanted is its
-// name or name=program, to use another program than its usual one. A program
-// that is not there is a *NotInstalledError.
+// name, or name=program to use another program. If the program does not exist,
+// the error is a *NotInstalledError.
 func FindCollector(ctx context.Context, templates fs.FS, wanted string) (*Collector, error) {
 	name, program, other := strings.Cut(wanted, "=")
 	c, err := readCollector(templates, name)
@@ -135,7 +135,7 @@ func (c *Collector) askVersion(ctx context.Context) error {
 		c.Version = string(m[1])
 		return nil
 	}
-	// Debian's vmagent does not know; peers.sh writes it down.
+	// Debian's vmagent does not print its version; peers.sh writes it to a file
 	c.Version = "unknown"
 	if b, err := os.ReadFile(c.program + ".version"); err == nil {
 		c.Version = strings.TrimSpace(string(b))
@@ -143,24 +143,24 @@ func (c *Collector) askVersion(ctx context.Context) error {
 	return nil
 }
 
-// Does reports whether the collector can do a scenario.
+// Does reports whether the collector supports a scenario.
 func (c *Collector) Does(scenario string) bool { return slices.Contains(c.spec.Scenarios, scenario) }
 
-// job is what templates see.
+// job is the data for templates.
 type job struct {
-	Dir      string // of the round; the collector's files lie there
+	Dir      string // directory of the round, with the files of the collector
 	SinkURL  string
 	Targets  []scraped
 	Interval string // in whole seconds, such as 5s
 	Timeout  string
-	Relabel  bool   // drop and add a label
-	Drop     string // names to drop
+	Relabel  bool   // whether to drop samples and add a label
+	Drop     string // regular expression of the names to drop
 	Scale    bool
 	V2       bool
 }
 
-// scraped is a target with the labels that tell it from others, as discovery
-// would add them.
+// scraped is a target with labels that identify it, like those that discovery
+// would add.
 type scraped struct {
 	Address string
 	Labels  map[string]string
@@ -183,8 +183,8 @@ func newJob(s Scenario, dir, sinkURL string, addresses []string) job {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", d/time.Second) }
 
-// prepare writes the collector's files into dir and returns its command line; j
-// is what templates see.
+// prepare writes the files of the collector into dir and returns its command
+// line. j is the data for the templates.
 func (c *Collector) prepare(dir string, j any) (*exec.Cmd, error) {
 	err := fs.WalkDir(c.files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || p == "collector.json" {

@@ -16,29 +16,29 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 )
 
-// LogScenario is work with lines that collectors are measured at.
+// LogScenario is work with log lines at which collectors are measured.
 type LogScenario struct {
 	Name   string
 	Help   string
 	Files  int
 	JSON   bool
-	Stages string // what the collector is to do with a line; "": send it as it is
+	Stages string // processing of each line; "" means none
 
-	// Lines are written as fast as it goes, after Warm of them; or with a Rate a
-	// second, for Measure.
+	// Lines is the number of lines that are written as fast as possible, after
+	// Warm lines. With a Rate per second, lines are written for Measure instead.
 	Lines   int
 	Warm    int
 	Rate    int
 	Measure time.Duration
 
-	// RotateAt is the size from which files are renamed, 0: never.
+	// RotateAt is the size from which files are renamed; 0 means never.
 	RotateAt int64
 
-	Usual  []string // collectors that it is measured with
+	Usual  []string // the collectors that are usually measured
 	Rounds int
 }
 
-// LogScenarios returns the presets, the usual one first.
+// LogScenarios returns the presets. The first one is the default.
 func LogScenarios() []LogScenario {
 	with := func(name, stages, help string, usual ...string) LogScenario {
 		return LogScenario{
@@ -60,7 +60,7 @@ func LogScenarios() []LogScenario {
 	}
 }
 
-// LogOutage is the load of an outage.
+// LogOutage returns the load of an outage.
 func LogOutage() LogScenario {
 	s, err := LogScenarioNamed("files")
 	if err != nil {
@@ -83,7 +83,7 @@ func LogScenarioNamed(name string) (LogScenario, error) {
 	return LogScenario{}, fmt.Errorf("cannot run scenario %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Validate says what is wrong with s.
+// Validate returns an error if s is invalid.
 func (s LogScenario) Validate() error {
 	switch {
 	case s.Warm < s.Files:
@@ -96,40 +96,40 @@ func (s LogScenario) Validate() error {
 	return s.written("").Validate()
 }
 
-// written is what the writer is to write.
+// written returns the options of the writer.
 func (s LogScenario) written(dir string) logfiles.Options {
 	return logfiles.Options{Dir: dir, Files: s.Files, JSON: s.JSON, RotateAt: s.RotateAt, Rotation: logfiles.Rename, Keep: 2}
 }
 
-// drops reports whether a line of that sequence is dropped.
+// drops reports whether the lines of a sequence are dropped.
 func (s LogScenario) drops(sequence string) bool {
 	return s.Stages != "" && strings.HasSuffix(sequence, "d")
 }
 
-// LogRound is one collector measured once.
+// LogRound is the result of one round of a collector.
 type LogRound struct {
 	Collector string `json:"collector"`
 	Version   string `json:"version"`
 	Number    int    `json:"round"`
 
-	Seconds    float64 `json:"seconds"`     // from the first line until the last one had arrived
-	CPUSeconds float64 `json:"cpu_seconds"` // user and system, in that time and a second more
-	Lines      int64   `json:"lines"`       // written in that time
-	LineBytes  int64   `json:"line_bytes"`  // of lines that arrived in that time
-	Bytes      int64   `json:"bytes"`       // of requests in that time
+	Seconds    float64 `json:"seconds"`     // from the first line until the arrival of the last one
+	CPUSeconds float64 `json:"cpu_seconds"` // user and system, in that time and one second more
+	Lines      int64   `json:"lines"`       // lines written in that time
+	LineBytes  int64   `json:"line_bytes"`  // size of the lines that arrived in that time
+	Bytes      int64   `json:"bytes"`       // size of the requests in that time
 	Requests   int64   `json:"requests"`
-	PeakRSS    int64   `json:"peak_rss"`    // bytes, from the start on
+	PeakRSS    int64   `json:"peak_rss"`    // bytes, since the start
 	EndRSS     int64   `json:"end_rss"`     // bytes, at the end
 	FirstAfter float64 `json:"first_after"` // seconds from the start until the lines of the warm-up had arrived
-	OtherCores float64 `json:"other_cores"` // cores that other programs of the machine used meanwhile
+	OtherCores float64 `json:"other_cores"` // cores that other programs of the machine used in that time
 	Streams    int     `json:"streams"`
 
-	Expected  int64    `json:"expected"`  // lines that were to arrive, in the whole round
+	Expected  int64    `json:"expected"`  // lines that should arrive, in the whole round
 	Delivered int64    `json:"delivered"` // lines that arrived
 	Faults    []string `json:"faults"`
 }
 
-// PerMillion returns the CPU seconds for a million lines that were read.
+// PerMillion returns the CPU seconds per million lines that were read.
 func (r *LogRound) PerMillion() float64 { return r.CPUSeconds / float64(r.Lines) * 1e6 }
 
 func (r *LogRound) peakMB() float64 { return float64(r.PeakRSS) / 1e6 }
@@ -138,15 +138,15 @@ func (r *LogRound) arrived() (got, want int64, faults []string) {
 	return r.Delivered, r.Expected, r.Faults
 }
 
-// logJob is what templates of collectors of logs see.
+// logJob is the data for the templates of log collectors.
 type logJob struct {
-	Dir      string // of the round; the collector's files lie there
-	LogDir   string // the logs
-	Files    string // as a pattern
+	Dir      string // directory of the round, with the files of the collector
+	LogDir   string // directory of the log files
+	Files    string // pattern of the log files
 	MaxFiles int
 	PushURL  string
-	LinesURL string // for lines as they are
-	TCPPort  string // for lines as they are
+	LinesURL string // URL for plain lines
+	TCPPort  string // port for plain lines
 	Stages   string
 	Next     string // weir's component after the source
 }
@@ -170,7 +170,7 @@ func newLogJob(s LogScenario, dir, logDir string, h Hello) (logJob, error) {
 	return j, nil
 }
 
-// logRound is a measurement in the making.
+// logRound is the state of a running measurement.
 type logRound struct {
 	s       LogScenario
 	dir     string
@@ -181,8 +181,8 @@ type logRound struct {
 	out     LogRound
 }
 
-// MeasureLogs runs one collector once. dir is a directory for what is written
-// meanwhile.
+// MeasureLogs measures one collector once. dir is a directory for temporary
+// files.
 func MeasureLogs(ctx context.Context, c *Collector, s LogScenario, number int, dir string) (_ *LogRound, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -243,16 +243,16 @@ func (r *logRound) start(ctx context.Context, c *Collector) (err error) {
 	return err
 }
 
-// write tells the writer to write lines, or to from now on.
+// write makes the writer write lines now, or at a rate from now on.
 func (r *logRound) write(ctx context.Context, what string, lines int) error {
 	return r.writer.command(ctx, "POST", fmt.Sprintf("/%s?lines=%d", what, lines), nil)
 }
 
-// logQuiet is how long nothing may arrive before lines count as lost.
+// logQuiet is how long nothing must arrive before lines count as lost.
 const logQuiet = 20 * time.Second
 
-// arrive waits until all lines that were written have arrived, or none does any
-// more, and returns the time at which that was seen.
+// arrive waits until all written lines have arrived or no more lines arrive. at
+// is the time at which this was detected.
 func (r *logRound) arrive(ctx context.Context) (at time.Time, all bool, err error) {
 	most, last := int64(-1), time.Now()
 	for {
@@ -276,7 +276,7 @@ func (r *logRound) arrive(ctx context.Context) (at time.Time, all bool, err erro
 	}
 }
 
-// expected is how many of the lines are to arrive.
+// expected returns the number of lines that should arrive.
 func (r *logRound) expected(written logfiles.Stats) (n int64) {
 	for sequence, lines := range written.Written {
 		if !r.s.drops(sequence) {
@@ -298,7 +298,7 @@ func (r *logRound) warmUp(ctx context.Context) error {
 	return r.wait(ctx, 2*time.Second)
 }
 
-// logReading is all meters at one time.
+// logReading contains all values at one time.
 type logReading struct {
 	program, sink, writer usage
 	all                   float64
@@ -342,7 +342,7 @@ func (r *logRound) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.wait(ctx, time.Second); err != nil { // what it puts off counts too
+	if err := r.wait(ctx, time.Second); err != nil { // deferred work counts too
 		return err
 	}
 	b, err := r.read(ctx)
@@ -360,7 +360,7 @@ func (r *logRound) measure(ctx context.Context) error {
 	return nil
 }
 
-// compareDelivered compares what was written and what arrived.
+// compareDelivered compares the written lines with those that arrived.
 func (r *logRound) compareDelivered(ctx context.Context) error {
 	var got sink.Stats
 	var written logfiles.Stats
@@ -371,9 +371,9 @@ func (r *logRound) compareDelivered(ctx context.Context) error {
 	return nil
 }
 
-// findFaults records what was written and what arrived, and reports what is not as it
-// should be. Nothing means: each line that was to arrive did, once and in order,
-// and no other.
+// findFaults records the numbers of written and arrived lines, and returns all
+// deviations. If there are none, each expected line arrived once and in order,
+// and no other lines arrived.
 func (r *logRound) findFaults(written logfiles.Stats, got sink.Stats) (faults []string) {
 	o := &r.out
 	o.Expected, o.Delivered, o.Streams = r.expected(written), got.Lines, got.Streams
@@ -403,7 +403,7 @@ func (r *logRound) findFaults(written logfiles.Stats, got sink.Stats) (faults []
 	return faults
 }
 
-// mapKeys returns the keys of maps; those of several come several times.
+// mapKeys yields the keys of several maps. A key in several maps is repeated.
 func mapKeys(ms ...map[string]int) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i, m := range ms {
@@ -421,7 +421,7 @@ func mapKeys(ms ...map[string]int) func(yield func(string) bool) {
 	}
 }
 
-// wait waits for d, or until ctx ends or something that must run does not.
+// wait waits for d. It returns early if ctx ends or a required process ends.
 func (r *logRound) wait(ctx context.Context, d time.Duration) error {
 	return waitFor(ctx, d, r.program, r.sink.process, r.writer.process)
 }

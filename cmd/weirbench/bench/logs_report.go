@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// LogReport is a scenario of logs with all its rounds.
+// LogReport is the result of all rounds of a log scenario.
 type LogReport struct {
 	Scenario string      `json:"scenario"`
 	Help     string      `json:"help"`
@@ -17,15 +17,16 @@ type LogReport struct {
 	Machine  Machine     `json:"machine"`
 	Command  string      `json:"command"`
 	Rounds   []*LogRound `json:"rounds"`
-	Skipped  []string    `json:"skipped,omitempty"` // collectors that were not measured, and why
+	Skipped  []string    `json:"skipped,omitempty"` // collectors that were not measured, with the reasons
 }
 
-// Complete reports whether all rounds delivered all that they should.
+// Complete reports whether all rounds delivered everything.
 func (r *LogReport) Complete() bool {
 	return !slices.ContainsFunc(r.Rounds, func(o *LogRound) bool { return len(o.Faults) > 0 })
 }
 
-// each calls f for every collector with its rounds, in the order of the first.
+// each calls f for every collector with its rounds, in the order of their first
+// rounds.
 func (r *LogReport) each(f func(title string, rounds []*LogRound)) {
 	var order []string
 	by := map[string][]*LogRound{}
@@ -40,8 +41,8 @@ func (r *LogReport) each(f func(title string, rounds []*LogRound)) {
 	}
 }
 
-// LogMarkdown writes the medians of the rounds as a table, with what one must
-// know to read it. All reports are of one run.
+// LogMarkdown writes the medians of the rounds as a table with explanations. All
+// reports must be from the same run.
 func LogMarkdown(w io.Writer, reports ...*LogReport) error {
 	var b strings.Builder
 	for _, r := range reports {

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/graph"
 )
 
-// Meter is what a collector used up to a time.
+// Meter contains the resources that a collector has used up to a time.
 type Meter struct {
 	At   float64 `json:"at"`   // seconds since it was started
-	RSS  int64   `json:"rss"`  // bytes that are resident
-	Anon int64   `json:"anon"` // bytes of those that are no file's
+	RSS  int64   `json:"rss"`  // resident bytes
+	Anon int64   `json:"anon"` // resident bytes that do not belong to a file
 	CPU  float64 `json:"cpu"`  // seconds
 }
 
-// meters is about how many there are of a round.
+// meters is the approximate number of readings per round.
 const meters = 300
 
-// watch reads the collector's meters into to, until stop is called.
+// watch adds readings of the collector to to until stop is called.
 func (r *round) watch(to *[]Meter) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -43,7 +43,7 @@ func (r *round) watch(to *[]Meter) (stop func()) {
 	}
 }
 
-// Memory returns how its resident memory went, in MB.
+// Memory returns the resident memory over time, in MB.
 func (r *Round) Memory() graph.Line {
 	l := graph.Line{Name: r.Collector}
 	for _, m := range r.Over {
@@ -52,8 +52,8 @@ func (r *Round) Memory() graph.Line {
 	return l
 }
 
-// Growth compares the memory at the end of the measured time with that after
-// its first sixth: the mean of a tenth of the time each, in MB.
+// Growth compares the memory at the end of the measured time with the memory
+// after its first sixth, in MB. Each value is the mean over a tenth of the time.
 func (r *Round) Growth() (early, late float64) {
 	ps := r.Memory().Points
 	if len(ps) < 20 {

@@ -16,33 +16,34 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// Outage is what became of one collector while its endpoint was dead, and after.
+// Outage is the result of a measurement of one collector during and after an
+// outage of its endpoint.
 type Outage struct {
 	Collector string    `json:"collector"`
 	Version   string    `json:"version"`
 	Began     time.Time `json:"began"`
 	Machine   Machine   `json:"machine"`
 	Command   string    `json:"command"`
-	Help      string    `json:"help"` // the load
-	Unit      string    `json:"unit"` // samples or lines, which is what all below counts
+	Help      string    `json:"help"` // description of the load
+	Unit      string    `json:"unit"` // samples or lines; all of the following numbers count these
 
-	DownAt    float64 `json:"down_at"`    // seconds since the start, here and below
-	UpAt      float64 `json:"up_at"`      // the endpoint was there again
-	FirstAt   float64 `json:"first_at"`   // and got samples
-	DrainedAt float64 `json:"drained_at"` // and had as good as all
+	DownAt    float64 `json:"down_at"`    // seconds since the start, as are the following times
+	UpAt      float64 `json:"up_at"`      // the endpoint was available again
+	FirstAt   float64 `json:"first_at"`   // the first samples arrived after the outage
+	DrainedAt float64 `json:"drained_at"` // nearly all samples had arrived
 
-	Live        float64 `json:"live"`          // samples a second before the outage
-	Backlog     int64   `json:"backlog"`       // samples that were scraped and had not arrived at its end
-	DrainRate   float64 `json:"drain_rate"`    // samples a second from FirstAt to DrainedAt
-	RSSBefore   float64 `json:"rss_before"`    // bytes, mean of the time right before the outage
-	RSSEnd      float64 `json:"rss_end"`       // of the last time of it
-	RSSHighest  float64 `json:"rss_highest"`   // of any such time of it
-	RSSDraining float64 `json:"rss_draining"`  // the highest reading from UpAt to DrainedAt
-	LateBefore  int64   `json:"late_before"`   // scrapes that came half an interval late or not at all, before UpAt
-	LateAfter   int64   `json:"late_draining"` // and while the backlog was sent
+	Live        float64 `json:"live"`          // samples per second before the outage
+	Backlog     int64   `json:"backlog"`       // samples that were scraped and had not arrived at the end of the outage
+	DrainRate   float64 `json:"drain_rate"`    // samples per second from FirstAt to DrainedAt
+	RSSBefore   float64 `json:"rss_before"`    // bytes, mean of the time immediately before the outage
+	RSSEnd      float64 `json:"rss_end"`       // at the end of the outage
+	RSSHighest  float64 `json:"rss_highest"`   // highest such mean during the outage
+	RSSDraining float64 `json:"rss_draining"`  // the highest value from UpAt to DrainedAt
+	LateBefore  int64   `json:"late_before"`   // scrapes that were late by half an interval or missing, before UpAt
+	LateAfter   int64   `json:"late_draining"` // the same while the backlog was sent
 	Missing     int64   `json:"missing"`       // samples that were scraped and never arrived
-	Duplicates  int64   `json:"duplicates"`    // that came again
-	Reordered   int64   `json:"reordered"`     // that came late
+	Duplicates  int64   `json:"duplicates"`    // samples that arrived more than once
+	Reordered   int64   `json:"reordered"`     // samples that arrived out of order
 
 	Over []Moment `json:"over"`
 }
@@ -53,41 +54,41 @@ type Moment struct {
 	Backlog int64 `json:"backlog"` // samples that were scraped and have not arrived
 }
 
-// Growth is how much the memory changed during the outage, as a part of what it
-// was before: the change that was largest.
+// Growth returns the largest change of the memory during the outage, as a
+// fraction of the memory before.
 func (o *Outage) Growth() float64 { return max(o.RSSHighest, o.RSSEnd)/o.RSSBefore - 1 }
 
-// DrainFactor is how many times as quick as live samples the backlog was sent.
+// DrainFactor returns the ratio of the rates of the backlog and of live samples.
 func (o *Outage) DrainFactor() float64 { return o.DrainRate / o.Live }
 
-// load is what an outage is measured under: scrapes, or lines.
+// load is the load during an outage: scrapes or lines.
 type load interface {
 	warmUp(context.Context) error
 	wait(context.Context, time.Duration) error
 	stop() error
-	// progress returns what was made and what of it arrived until now.
+	// progress returns the numbers of created and arrived samples or lines.
 	progress(context.Context) (progress, error)
-	// finish ends the making, settled then says what did not arrive.
+	// finish ends the load. After that, settled returns what did not arrive.
 	finish(context.Context) error
 	countMissing(context.Context, *Outage) error
 }
 
 type progress struct{ made, arrived, late int64 }
 
-// outage is one in the making.
+// outage is the state of a running measurement.
 type outage struct {
 	load
 	o       *Outage
 	program *process
 	sink    *child
 	began   time.Time
-	calm    time.Duration // long enough to tell memory from noise
-	every   time.Duration // time between two that are made together
+	calm    time.Duration // the time for one mean of the memory
+	every   time.Duration // the interval of the load
 }
 
-// MeasureOutage runs a collector at a scenario's load for the scenario's
-// warm-up, then with a dead endpoint for down, and then until the backlog is
-// sent, which may take as long again and a minute.
+// MeasureOutage runs a collector with the load of a scenario for its warm-up,
+// then with a dead endpoint for down, and then until the backlog is sent, for at
+// most down and a minute.
 func MeasureOutage(ctx context.Context, c *Collector, s Scenario, down time.Duration, dir string, log io.Writer) (_ *Outage, err error) {
 	r := &round{s: s, dir: dir}
 	if r.kept, err = s.kept(); err != nil {
@@ -101,7 +102,7 @@ func MeasureOutage(ctx context.Context, c *Collector, s Scenario, down time.Dura
 	}, down, log)
 }
 
-// MeasureLogOutage is MeasureOutage for lines; s has a rate, and its Measure is
+// MeasureLogOutage is MeasureOutage for lines. s must have a rate; its Measure is
 // the warm-up.
 func MeasureLogOutage(ctx context.Context, c *Collector, s LogScenario, down time.Duration, dir string, log io.Writer) (_ *Outage, err error) {
 	r := &logRound{s: s, dir: dir}
@@ -117,7 +118,7 @@ func newOutage(c *Collector, unit, help string) *Outage {
 	return &Outage{Collector: c.Title, Version: c.Version, Began: time.Now(), Machine: ThisMachine(), Unit: unit, Help: help}
 }
 
-// measureOutage starts, measures and stops.
+// measureOutage starts the load, measures and stops it.
 func measureOutage(ctx context.Context, l load, start func() (*outage, error), down time.Duration, log io.Writer) (err error) {
 	defer func() {
 		if stopErr := l.stop(); err == nil {
@@ -195,7 +196,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 		if o.FirstAt == 0 && m.Backlog < arrived {
 			o.FirstAt, first = m.At, m
 		}
-		// What one interval brings is on its way at any time.
+		// The data of one interval is always in flight.
 		return o.FirstAt > 0 && m.Backlog <= int64(o.Live*min(1, g.every.Seconds()))
 	})
 	if err != nil {
@@ -219,7 +220,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	return g.awaitDelivery(ctx)
 }
 
-// awaitDelivery lets everything arrive and counts what did not.
+// awaitDelivery waits until everything has arrived and counts missing data.
 func (g *outage) awaitDelivery(ctx context.Context) error {
 	if err := g.finish(ctx); err != nil {
 		return err
@@ -254,13 +255,13 @@ func (r *round) countMissing(ctx context.Context, o *Outage) error {
 func (r *round) progress(ctx context.Context) (p progress, err error) {
 	var served target.Stats
 	var got sink.Stats
-	// In this order: what arrives meanwhile makes the backlog smaller, never
-	// negative by much.
+	// In this order: data that arrives in between reduces the backlog, which can
+	// only become slightly negative.
 	err = errors.Join(r.targets.command(ctx, "GET", "/stats", &served), r.sink.command(ctx, "GET", "/stats", &got))
 	return progress{made: served.Total() * int64(r.kept), arrived: got.Samples, late: served.Late}, err
 }
 
-// steady is a logRound that is written to all the time.
+// steady is a logRound whose files are written continuously.
 type steady struct{ *logRound }
 
 func (r *steady) warmUp(ctx context.Context) error {
@@ -298,28 +299,28 @@ func (r *steady) countMissing(ctx context.Context, o *Outage) error {
 	return nil
 }
 
-// countMissing counts what was served and did not arrive.
+// countMissing counts the samples that were served and did not arrive.
 func (o *Outage) countMissing(served target.Stats, got sink.Stats, kept int) {
 	o.Duplicates, o.Reordered = got.Duplicates, got.Reordered
-	short := int64(0) // targets of which the first or the last scrape is missing
+	short := int64(0) // targets whose first or last scrape is missing
 	for address, n := range served.Scrapes {
 		if n > 0 && (got.First[address] != 1 || got.Last[address] != n) {
 			short++
 		}
 	}
-	// Of samples that came again only those of sequences are known.
+	// For duplicates, only those in sequences are known.
 	o.Missing = max(served.Total()*int64(kept)-got.Samples, got.Gaps, short)
 }
 
 func (g *outage) since() float64 { return time.Since(g.began).Seconds() }
 
-// countLate returns how many scrapes were late until now.
+// countLate returns the number of late scrapes so far.
 func (g *outage) countLate(ctx context.Context) (int64, error) {
 	p, err := g.progress(ctx)
 	return p.late, err
 }
 
-// readFor takes readings for a time, or until done, which may be nil.
+// readFor takes readings for a time, or until done returns true. done may be nil.
 func (g *outage) readFor(ctx context.Context, d time.Duration, done func(Moment) bool) error {
 	every := min(time.Second, max(d/100, 100*time.Millisecond))
 	if done != nil {
@@ -355,7 +356,7 @@ func (g *outage) moment(ctx context.Context) (m Moment, err error) {
 	return m, nil
 }
 
-// rss is the mean of the readings from one time to another.
+// rss returns the mean of the readings in a period.
 func (o *Outage) rss(from, to float64) float64 {
 	sum, n := 0.0, 0
 	for _, m := range o.Over {
@@ -367,7 +368,7 @@ func (o *Outage) rss(from, to float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// breakSink makes the sink reset every connection, or be well again.
+// breakSink makes the sink reset every connection, or work normally again.
 func (g *outage) breakSink(ctx context.Context, dead bool) error {
 	if !dead {
 		return g.sink.command(ctx, "DELETE", "/faults", nil)
@@ -387,7 +388,7 @@ func (g *outage) breakSink(ctx context.Context, dead bool) error {
 	return nil
 }
 
-// Lines returns memory and backlog over time: as MB and millions of samples.
+// Lines returns memory in MB and backlog in millions of samples over time.
 func (o *Outage) Lines() (memory, backlog graph.Line) {
 	memory.Name, backlog.Name = "resident memory", o.Unit+" that wait"
 	for _, m := range o.Over {
@@ -397,7 +398,7 @@ func (o *Outage) Lines() (memory, backlog graph.Line) {
 	return memory, backlog
 }
 
-// CSV writes the readings, thinned out to about most.
+// CSV writes about most of the readings.
 func (o *Outage) CSV(w io.Writer, most int) error {
 	var b strings.Builder
 	b.WriteString("seconds,rss_bytes,anon_bytes,cpu_seconds,backlog_" + o.Unit + "\n")
@@ -411,7 +412,7 @@ func (o *Outage) CSV(w io.Writer, most int) error {
 	return err
 }
 
-// Text writes the figures for people.
+// Text writes the results as text.
 func (o *Outage) Text(w io.Writer) error {
 	memory, backlog := o.Lines()
 	var b strings.Builder

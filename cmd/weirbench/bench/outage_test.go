@@ -10,7 +10,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// anOutage is down from 10 to 20 s; memory goes from 100 to 104 MB and back.
+// anOutage returns an outage from 10 to 20 s, in which the memory increases from
+// 100 to 104 MB and decreases again.
 func anOutage() *Outage {
 	o := &Outage{Unit: "samples", DownAt: 10, UpAt: 20, DrainedAt: 22, RSSBefore: 100e6, RSSEnd: 102e6, RSSHighest: 104e6, DrainRate: 60000, Live: 10000}
 	for s := range 30 {
@@ -48,7 +49,8 @@ func TestOutageFigures(t *testing.T) {
 	if err := o.CSV(&csv, 10); err != nil {
 		t.Fatal(err)
 	}
-	// Every third reading, and all while the backlog is sent: 20 and 22 more.
+	// Every third reading, and all readings while the backlog is sent: 20 and 22
+	// more.
 	if lines := strings.Split(strings.TrimSpace(csv.String()), "\n"); len(lines) != 1+10+2 || lines[5] != "12.0,104000000,0,0.00,20000" {
 		t.Errorf("got %d lines:\n%s", len(lines), &csv)
 	}
@@ -67,7 +69,7 @@ func TestOutageSettles(t *testing.T) {
 	ones := map[string]int{"a": 1, "b": 1}
 	f(0, sink.Stats{Samples: 90, First: ones, Last: map[string]int{"a": 5, "b": 4}})
 	f(10, sink.Stats{Samples: 80, First: ones, Last: map[string]int{"a": 5, "b": 3}})
-	f(1, sink.Stats{Samples: 90, Duplicates: 1, First: ones, Last: map[string]int{"a": 5, "b": 3}}) // hidden by what came twice
+	f(1, sink.Stats{Samples: 90, Duplicates: 1, First: ones, Last: map[string]int{"a": 5, "b": 3}}) // hidden by duplicates
 	f(2, sink.Stats{Samples: 90, Duplicates: 2, Gaps: 2, First: ones, Last: map[string]int{"a": 5, "b": 4}})
 	f(1, sink.Stats{Samples: 90, Reordered: 3, First: map[string]int{"a": 2, "b": 1}, Last: map[string]int{"a": 5, "b": 4}})
 }

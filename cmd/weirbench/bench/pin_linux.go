@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cores are some of the machine's cores; the zero value is all of them.
+// cores is a set of cores of the machine. The zero value means all of them.
 type cores struct{ set *unix.CPUSet }
 
-// split gives the first core that this program may use to one, and the others
-// to rest.
+// split returns the first core that this program may use, and the other cores.
 func split() (one, rest cores, err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -32,7 +31,7 @@ func split() (one, rest cores, err error) {
 	return one, rest, nil
 }
 
-// count returns how many they are, 0 for all.
+// count returns the number of cores, 0 for all.
 func (c cores) count() int {
 	if c.set == nil {
 		return 0
@@ -40,8 +39,8 @@ func (c cores) count() int {
 	return c.set.Count()
 }
 
-// start starts a program that stays on these cores: children have those of the
-// thread that made them.
+// start starts a program that stays on these cores. Child processes inherit the
+// cores of the thread that starts them.
 func (c cores) start(cmd *exec.Cmd) error {
 	if c.set == nil {
 		return cmd.Start()
@@ -58,7 +57,7 @@ func (c cores) start(cmd *exec.Cmd) error {
 	}
 	err := cmd.Start()
 	if unix.SchedSetaffinity(0, &was) == nil {
-		runtime.UnlockOSThread() // or the thread ends with its goroutine
+		runtime.UnlockOSThread() // otherwise, the thread ends with its goroutine
 	}
 	return err
 }

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// cores are some of the machine's cores; the zero value is all of them.
+// cores is a set of cores of the machine. The zero value means all of them.
 type cores struct{}
 
-// split gives one core to one, and the others to rest.
+// split returns one core, and the other cores.
 func split() (one, rest cores, err error) {
 	return one, rest, errors.New("cannot give a collector a core of its own: that is done with Linux's sched_setaffinity")
 }

@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// process is a program that a round has started.
+// process is a program that a round started.
 type process struct {
 	name string
 	cmd  *exec.Cmd
-	log  string        // file of its output
+	log  string        // file with its output
 	gone chan struct{} // closed when it has ended
-	err  error         // then, how
+	err  error         // set when gone is closed
 }
 
 // stopWithin is how long a program may take to end.
 const stopWithin = 30 * time.Second
 
-// startProcess runs cmd. Its output goes to name.log in dir, unless cmd has
-// other places for it. It uses the cores given.
+// startProcess starts cmd on the given cores. Its output goes to name.log in dir,
+// unless cmd redirects it.
 func startProcess(name string, cmd *exec.Cmd, dir string, on cores) (*process, error) {
 	p := &process{name: name, cmd: cmd, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	f, err := os.Create(p.log)
@@ -54,7 +54,8 @@ func startProcess(name string, cmd *exec.Cmd, dir string, on cores) (*process, e
 	return p, nil
 }
 
-// ended returns an error when the process is gone: none may end by itself.
+// ended returns an error if the process has ended, because no process may end by
+// itself.
 func (p *process) ended() error {
 	select {
 	case <-p.gone:
@@ -71,7 +72,7 @@ func errOf(err error) error {
 	return err
 }
 
-// outputTail returns the end of what the process has printed.
+// outputTail returns the end of the output of the process.
 func (p *process) outputTail() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -84,13 +85,13 @@ func (p *process) outputTail() string {
 	return string(bytes.TrimSpace(b))
 }
 
-// stop ends the process with SIGTERM, or by force when that takes too long.
+// stop ends the process with SIGTERM, and kills it if that takes too long.
 func (p *process) stop() error {
 	if err := p.ended(); err != nil {
 		return err
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		_ = p.cmd.Process.Kill() // Windows knows no signals
+		_ = p.cmd.Process.Kill() // Windows has no signals
 	}
 	select {
 	case <-p.gone:
@@ -102,24 +103,24 @@ func (p *process) stop() error {
 	}
 }
 
-// Hello is the line with which targets and sink say where they are.
+// Hello is the line in which targets and sink report their addresses.
 type Hello struct {
-	Control string   `json:"control"`           // base URL of the commands
+	Control string   `json:"control"`           // base URL of the control commands
 	Write   string   `json:"write,omitempty"`   // URL for remote writes
 	Push    string   `json:"push,omitempty"`    // URL for pushes of logs
-	Lines   string   `json:"lines,omitempty"`   // URL for lines as they are
-	TCP     string   `json:"tcp,omitempty"`     // address for lines as they are
+	Lines   string   `json:"lines,omitempty"`   // URL for plain lines
+	TCP     string   `json:"tcp,omitempty"`     // address for plain lines
 	Targets []string `json:"targets,omitempty"` // addresses
 }
 
-// child is targets or sink as a process of its own.
+// child is targets or sink in a separate process.
 type child struct {
 	*process
 	Hello
 	stdin io.Closer
 }
 
-// startChild runs this program again with args and --until-eof.
+// startChild starts this program with args and --until-eof.
 func startChild(name, dir string, on cores, args ...string) (_ *child, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -152,7 +153,7 @@ func startChild(name, dir string, on cores, args ...string) (_ *child, err error
 	return c, nil
 }
 
-// stop ends the child; it ends when its standard input does.
+// stop ends the child by closing its standard input.
 func (c *child) stop() error {
 	c.stdin.Close()
 	select {
@@ -165,7 +166,7 @@ func (c *child) stop() error {
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// command sends a control command and reads the answer into out, unless that
+// command sends a control command and decodes the response into out, unless that
 // is nil.
 func (c *child) command(ctx context.Context, method, path string, out any) error {
 	if err := c.ended(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is a scenario with all its rounds.
+// Report is the result of all rounds of a scenario.
 type Report struct {
 	Scenario string    `json:"scenario"`
 	Help     string    `json:"help"`
@@ -17,10 +17,10 @@ type Report struct {
 	Machine  Machine   `json:"machine"`
 	Command  string    `json:"command"`
 	Rounds   []*Round  `json:"rounds"`
-	Skipped  []string  `json:"skipped,omitempty"` // collectors that were not measured, and why
+	Skipped  []string  `json:"skipped,omitempty"` // collectors that were not measured, with the reasons
 }
 
-// collectors returns the titles in the order of their first round.
+// collectors returns the titles in the order of their first rounds.
 func (r *Report) collectors() []string {
 	var out []string
 	for _, o := range r.Rounds {
@@ -31,7 +31,7 @@ func (r *Report) collectors() []string {
 	return out
 }
 
-// roundsOf returns a collector's rounds.
+// roundsOf returns the rounds of a collector.
 func (r *Report) roundsOf(title string) (out []*Round) {
 	for _, o := range r.Rounds {
 		if o.Collector == title {
@@ -41,13 +41,13 @@ func (r *Report) roundsOf(title string) (out []*Round) {
 	return out
 }
 
-// Complete reports whether all rounds delivered all that they should.
+// Complete reports whether all rounds delivered everything.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Faults) > 0 })
 }
 
-// Markdown writes the medians of the rounds as tables, with what one must know to
-// read them. All reports are of one run.
+// Markdown writes the medians of the rounds as tables with explanations. All
+// reports must be from the same run.
 func Markdown(w io.Writer, reports ...*Report) error {
 	var b strings.Builder
 	for _, r := range reports {
@@ -109,8 +109,9 @@ func (r *Report) ceiling() bool {
 	return slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Tried) > 0 })
 }
 
-// compared says what a collector used in parts of vmagent's, and of its own at
-// passing on the same scrapes as they are: what is dropped costs nothing later.
+// compared compares the resources of a collector with those of vmagent, and with
+// its own resources when it forwards the same scrapes unchanged, because dropped
+// samples cost nothing later.
 func (r *Report) compared(title string, all []*Report) string {
 	if title == "vmagent" {
 		return ""
@@ -137,7 +138,7 @@ func (r *Report) compared(title string, all []*Report) string {
 func (r *Round) scrapes() float64   { return float64(r.Scraped) / r.Seconds }
 func (r *Round) perScrape() float64 { return r.CPUSeconds / float64(r.Scraped) }
 
-// ceilings writes what Ceiling found.
+// ceilings writes the results of Ceiling.
 func (r *Report) ceilings(b *strings.Builder) {
 	b.WriteString("\n| collector | version | samples/s that it held on one core | CPU s per million samples | peak RSS | targets and sink used of the other cores | did not hold |\n|---|---|---|---|---|---|---|\n")
 	for _, title := range r.collectors() {
@@ -156,7 +157,7 @@ func (r *Report) ceilings(b *strings.Builder) {
 	}
 }
 
-// held returns the highest rate that held.
+// held returns the highest rate that the collector sustained.
 func (r *Round) held() (most float64) {
 	for _, t := range r.Tried {
 		if t.Why == "" {
@@ -166,7 +167,7 @@ func (r *Round) held() (most float64) {
 	return most
 }
 
-// notes writes what was not as it should be, and how memory went in long rounds.
+// notes writes deviations, and the memory over time for long rounds.
 func (r *Report) notes(b *strings.Builder) {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(b, "\nskipped: %s\n", s)
@@ -182,10 +183,11 @@ func (r *Report) notes(b *strings.Builder) {
 	}
 }
 
-// longRound is from how many seconds on a round tells how memory went.
+// longRound is the duration in seconds from which the memory of a round is shown.
 const longRound = 300
 
-// delivered says whether all was delivered, or of how many rounds not.
+// delivered describes whether everything was delivered, or in how many rounds it
+// was not.
 func delivered[R any](rounds []R, arrived func(R) (got, want int64, faults []string)) string {
 	var got, want int64
 	bad := 0
@@ -211,7 +213,8 @@ func values[R any](rounds []R, f func(R) float64) []float64 {
 	return vs
 }
 
-// median returns the middle value, of two the mean.
+// median returns the median; for an even number, the mean of the two middle
+// values.
 func median[R any](rounds []R, f func(R) float64) float64 {
 	vs := values(rounds, f)
 	n := len(vs)
@@ -223,7 +226,7 @@ func highest[R any](rounds []R, f func(R) float64) float64 {
 	return vs[len(vs)-1]
 }
 
-// spread writes median, lowest and highest.
+// spread formats the median, the lowest and the highest value.
 func spread[R any](rounds []R, f func(R) float64, format, unit string) string {
 	vs := values(rounds, f)
 	out := fmt.Sprintf(format, median(rounds, f)) + unit

@@ -14,45 +14,45 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// Round is one collector measured once.
+// Round is the result of one round of a collector.
 type Round struct {
 	Collector string `json:"collector"`
 	Version   string `json:"version"`
 	Number    int    `json:"round"`
 
-	Seconds    float64 `json:"seconds"`     // measured, after the warm-up
+	Seconds    float64 `json:"seconds"`     // measured time, after the warm-up
 	CPUSeconds float64 `json:"cpu_seconds"` // user and system, in that time
-	Samples    int64   `json:"samples"`     // delivered in that time
-	Bytes      int64   `json:"bytes"`       // of requests in that time, compressed
+	Samples    int64   `json:"samples"`     // samples delivered in that time
+	Bytes      int64   `json:"bytes"`       // compressed size of the requests in that time
 	Requests   int64   `json:"requests"`    // in that time
-	PeakRSS    int64   `json:"peak_rss"`    // bytes, from the start on
+	PeakRSS    int64   `json:"peak_rss"`    // bytes, since the start
 	EndRSS     int64   `json:"end_rss"`     // bytes, at the end
-	EndAnon    int64   `json:"end_anon"`    // bytes of those that are no file's
-	FirstAfter float64 `json:"first_after"` // seconds from the start until all targets had arrived
-	OtherCores float64 `json:"other_cores"` // cores that other programs of the machine used meanwhile
+	EndAnon    int64   `json:"end_anon"`    // bytes that do not belong to a file
+	FirstAfter float64 `json:"first_after"` // seconds from the start until samples of all targets had arrived
+	OtherCores float64 `json:"other_cores"` // cores that other programs of the machine used in that time
 	SinkCPU    float64 `json:"sink_cpu"`    // seconds
 	TargetCPU  float64 `json:"target_cpu"`  // seconds
 	Scraped    int64   `json:"scraped"`     // scrapes in that time
-	Late       int64   `json:"late"`        // of those, how many came half an interval late or not at all
-	Lost       int64   `json:"lost"`        // scrapes of that time that were answered and did not arrive, or late
-	Over       []Meter `json:"over"`        // how it went over time, from the start on
+	Late       int64   `json:"late"`        // scrapes that were late by half an interval or missing
+	Lost       int64   `json:"lost"`        // scrapes of that time that were answered and did not arrive, or arrived late
+	Over       []Meter `json:"over"`        // resources over time, since the start
 
 	Served    int64    `json:"served"`    // scrapes, in the whole round
-	Expected  int64    `json:"expected"`  // samples that were to arrive of them
+	Expected  int64    `json:"expected"`  // samples of these scrapes that should arrive
 	Delivered int64    `json:"delivered"` // samples that arrived
-	Faults    []string `json:"faults"`    // what was not as it should be
+	Faults    []string `json:"faults"`    // deviations
 
-	Tried []Try `json:"tried,omitempty"` // by Ceiling, in turn
+	Tried []Try `json:"tried,omitempty"` // rates that Ceiling tried, in order
 }
 
-// PerMillion returns the CPU seconds for a million samples.
+// PerMillion returns the CPU seconds per million samples.
 func (r *Round) PerMillion() float64 { return r.CPUSeconds / float64(r.Samples) * 1e6 }
 
-// drainWithin is how long a collector may take to deliver what it has scraped
-// when there is nothing more to scrape.
+// drainWithin is how long a collector may take to deliver its samples after the
+// last scrape.
 const drainWithin = 30 * time.Second
 
-// round is a measurement in the making.
+// round is the state of a running measurement.
 type round struct {
 	s       Scenario
 	dir     string
@@ -63,11 +63,10 @@ type round struct {
 	began   time.Time
 	out     Round
 
-	one, rest cores // of the collector, and of targets and sink
+	one, rest cores // the cores of the collector, and those of targets and sink
 }
 
-// Measure runs one collector once. dir is a directory for what is written
-// meanwhile.
+// Measure measures one collector once. dir is a directory for temporary files.
 func Measure(ctx context.Context, c *Collector, s Scenario, number int, dir string) (_ *Round, err error) {
 	r := &round{s: s, dir: dir, out: Round{Collector: c.Title, Version: c.Version, Number: number}}
 	if err := s.Validate(); err != nil {
@@ -92,7 +91,7 @@ func Measure(ctx context.Context, c *Collector, s Scenario, number int, dir stri
 	defer r.watch(&r.out.Over)() // before the process is stopped
 	steps := []func(context.Context) error{r.warmUp, r.measure, r.drain}
 	if s.Ceiling {
-		steps[2] = r.peak // at the ceiling first scrapes may have been late, which is none of its business
+		steps[2] = r.peak // at the ceiling, the first scrapes may be late, which does not count
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -142,7 +141,7 @@ func (r *round) startEnds() (err error) {
 }
 
 // warmUp waits until samples of all targets have arrived, and then for the
-// scenario's warm-up.
+// warm-up of the scenario.
 func (r *round) warmUp(ctx context.Context) error {
 	deadline := r.began.Add(r.s.Warmup + 2*r.s.Interval + 10*time.Second)
 	for {
@@ -164,7 +163,7 @@ func (r *round) warmUp(ctx context.Context) error {
 	return r.wait(ctx, time.Until(r.began.Add(r.s.Warmup)))
 }
 
-// reading is all meters at one time.
+// reading contains all values at one time.
 type reading struct {
 	at                     time.Time
 	program, sink, targets usage
@@ -216,7 +215,7 @@ func (r *round) measure(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the collector deliver what it has scraped, and compares.
+// drain waits until the collector has delivered its samples, and compares them.
 func (r *round) drain(ctx context.Context) error {
 	if err := r.targets.command(ctx, "POST", "/freeze", nil); err != nil {
 		return err
@@ -241,7 +240,7 @@ func (r *round) drain(ctx context.Context) error {
 	return r.peak(ctx)
 }
 
-// peak reads the memory that the collector has taken.
+// peak reads the memory of the collector.
 func (r *round) peak(context.Context) error {
 	u, err := readUsage(r.program.cmd.Process.Pid)
 	if err != nil {
@@ -251,9 +250,9 @@ func (r *round) peak(context.Context) error {
 	return nil
 }
 
-// findFaults records what was served and what arrived, and reports what is not as it
-// should be. Nothing means: each scrape of each target arrived, whole, once and
-// in order.
+// findFaults records the numbers of served and arrived samples, and returns all
+// deviations. If there are none, each scrape of each target arrived completely,
+// once and in order.
 func (r *round) findFaults(served target.Stats, got sink.Stats) (faults []string) {
 	o := &r.out
 	o.Served, o.Expected, o.Delivered = 0, 0, got.Samples
@@ -279,41 +278,43 @@ func (r *round) findFaults(served target.Stats, got sink.Stats) (faults []string
 	add(got.Invalid > 0, "%d requests that cannot be read", got.Invalid)
 	add(served.Aborted > 0, "%d scrapes were not read to their end", served.Aborted)
 	add(r.s.V2 && got.V2 != got.Requests, "%d of %d requests were of remote write 2.0", got.V2, got.Requests)
-	// What it had not delivered when measuring began would make it look cheap,
-	// and what it still has, expensive.
+	// Samples that were pending when the measurement began would make the
+	// collector look cheap, and samples that are pending at the end would make it
+	// look expensive.
 	if got, due := r.measured(); math.Abs(got-due) > due/10+uneven.Seconds()*due/r.s.Measure.Seconds() {
 		add(true, "%.0f samples arrived while measuring where about %.0f were due: it was catching up, or falling behind", got, due)
 	}
-	// A collector that is too slow leaves scrapes out, and would look cheap.
+	// A slow collector skips scrapes and would look cheap.
 	if most := r.mostScrapes(); o.Served < most*95/100 {
 		add(true, "%d scrapes were made where about %d were due", o.Served, most)
 	}
 	return faults
 }
 
-// uneven is how much of the samples may come sooner or later because collectors
-// gather them; Prometheus does for 5 s.
+// uneven is how long collectors may keep samples to send them together.
+// Prometheus does this for 5 s.
 const uneven = 6 * time.Second
 
-// measured returns how many samples arrived while measuring, and how many of
-// the targets were due.
+// measured returns the number of samples that arrived during the measurement, and
+// the number that were due.
 func (r *round) measured() (got, due float64) {
 	return float64(r.out.Samples), float64(r.kept*r.s.Load.Targets) * r.s.Measure.Seconds() / r.s.Interval.Seconds()
 }
 
-// mostScrapes returns how many scrapes are due in the measured part and the
-// warm-up after the first scrapes.
+// mostScrapes returns the number of scrapes that are due in the measured time and
+// the warm-up after the first scrapes.
 func (r *round) mostScrapes() int64 {
 	since := r.s.Measure + r.s.Warmup - time.Duration(r.out.FirstAfter*float64(time.Second))
 	return int64(since/r.s.Interval) * int64(r.s.Load.Targets)
 }
 
-// wait waits for d, or until ctx ends or something that must run does not.
+// wait waits for d. It returns early if ctx ends or a required process ends.
 func (r *round) wait(ctx context.Context, d time.Duration) error {
 	return waitFor(ctx, d, r.program, r.sink.process, r.targets.process)
 }
 
-// waitFor waits for d, or until ctx ends or one of three that must run does not.
+// waitFor waits for d. It returns early if ctx ends or one of the three processes
+// ends.
 func waitFor(ctx context.Context, d time.Duration, program, sink, source *process) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -10,28 +10,29 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// Scenario is work that collectors are measured at.
+// Scenario is work at which collectors are measured.
 type Scenario struct {
 	Name     string
 	Help     string
 	Load     target.Options
 	Interval time.Duration
-	Warmup   time.Duration // from the collector's start; not measured
+	Warmup   time.Duration // from the start of the collector; not measured
 	Measure  time.Duration // a multiple of Interval
 
-	Drop  string // names that the collector is to drop, a regular expression; it adds a label as well
-	Scale bool   // a script scales three series in ten
+	Drop  string // regular expression of the names that the collector drops; it also adds a label
+	Scale bool   // a script scales three in ten series
 	V2    bool   // remote write 2.0
 
-	// Ceiling asks for the highest rate instead: the collector has one core,
-	// targets and sink the others, and targets are added until it is late.
+	// Ceiling measures the highest sustainable rate instead: the collector has
+	// one core, targets and sink have the others, and targets are added until the
+	// collector is late.
 	Ceiling bool
 
-	Usual  []string // collectors that it is measured with when all scenarios are
-	Rounds int      // and how often
+	Usual  []string // the collectors that are measured when all scenarios are run
+	Rounds int      // and the number of rounds
 }
 
-// Scenarios returns the presets, the usual one first.
+// Scenarios returns the presets. The first one is the default.
 func Scenarios() []Scenario {
 	usual := Scenario{
 		Name: "passthrough", Help: "100 targets × 1,000 series every 5 s, sent on as they are",
@@ -78,7 +79,7 @@ func ScenarioNamed(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("cannot run scenario %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Validate says what is wrong with s.
+// Validate returns an error if s is invalid.
 func (s Scenario) Validate() error {
 	if err := s.Load.Validate(); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (s Scenario) Validate() error {
 	return nil
 }
 
-// kept returns how many samples of a scrape are to arrive.
+// kept returns the number of samples of a scrape that should arrive.
 func (s Scenario) kept() (int, error) {
 	b, err := target.NewBody(s.Load)
 	if err != nil {

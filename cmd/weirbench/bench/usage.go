@@ -2,15 +2,16 @@ package bench
 
 import "runtime"
 
-// usage is what a process has used since its start, as the system says.
+// usage contains the resources that a process has used since its start, according
+// to the operating system.
 type usage struct {
 	CPU  float64 // seconds, user and system
-	Peak int64   // bytes, the most that was ever resident
-	RSS  int64   // bytes, resident now
-	Anon int64   // bytes, of those that are no file's: heap and stacks
+	Peak int64   // bytes, peak resident memory
+	RSS  int64   // bytes, current resident memory
+	Anon int64   // resident bytes that do not belong to a file: heap and stacks
 }
 
-// Machine is what a measurement was made on.
+// Machine describes the machine of a measurement.
 type Machine struct {
 	OS     string `json:"os"`
 	Arch   string `json:"arch"`

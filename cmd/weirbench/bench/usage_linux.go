@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// ticksPerSecond is USER_HZ, in which the kernel counts CPU time; it is part of
-// its interface and the same on all architectures that Go runs on.
+// ticksPerSecond is USER_HZ, the unit in which the kernel counts CPU time. It is
+// part of the kernel's interface and the same on all architectures that Go
+// supports.
 const ticksPerSecond = 100
 
-// readUsage returns what a process has used.
+// readUsage returns the resources that a process has used.
 //
 // Format: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
 func readUsage(pid int) (u usage, err error) {
@@ -20,7 +21,7 @@ func readUsage(pid int) (u usage, err error) {
 	if err != nil {
 		return u, fmt.Errorf("cannot measure process %d: %w", pid, err)
 	}
-	// The name in parentheses may hold spaces.
+	// The name in parentheses may contain spaces.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return u, fmt.Errorf("cannot measure process %d: /proc/%d/stat has %d fields", pid, pid, len(fields))
@@ -79,7 +80,8 @@ func busy() (float64, error) {
 	return sum, nil
 }
 
-// describeMachine names the processor, the memory and the kernel.
+// describeMachine sets the names of the processor and the kernel and the size of
+// the memory.
 func describeMachine(m *Machine) {
 	for line := range strings.Lines(read("/proc/cpuinfo")) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -96,8 +98,8 @@ func describeMachine(m *Machine) {
 	m.Kernel = strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
 }
 
-// read returns a file's content, "" if it cannot be read: what describes the
-// machine is not worth a failure.
+// read returns the content of a file, or "" if it cannot be read: a missing
+// description must not fail a measurement.
 func read(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)

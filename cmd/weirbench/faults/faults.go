@@ -1,19 +1,18 @@
-// Package faults runs a weir under load and does to it what the world does:
-// kills it, stops it, reloads it, breaks its endpoint, fills its disk and flips
-// bits in its journal, in an order that a seed decides. At the end it says
-// whether anything was lost.
+// Package faults runs a weir under load and simulates faults: it kills, stops and
+// reloads weir, breaks its endpoint, fills its disk and flips bits in its journal,
+// in an order that a seed determines. At the end it checks whether anything was
+// lost.
 //
-// What must arrive is defined without asking weir. Every sample of the targets
-// is a number in a sequence (see package target). A number may be missing for
-// one of four reasons, each of them known by instance: the scrape was the last
-// one that a process asked for before it died; weir logged that its batch was
-// refused until the next one was due, by a full disk; it failed, as up says;
-// or its block was damaged on purpose, and then weir must have counted exactly
-// the blocks that were. And whatever lay in the journal when a process died
-// must arrive. Everything else that is missing is lost. What comes twice must
-// be the same series with the same timestamp and value, in whichever request;
-// nothing may come late, and of a scrape all samples
-// come or none.
+// The samples that must arrive are determined without asking weir. Every sample of
+// the targets is a number in a sequence (see package target). A number may be
+// missing for one of four reasons, each of which is recorded per instance: the
+// scrape was the last one that a process requested before it died; weir logged that
+// its batch was refused until the next one was due, because of a full disk; the
+// scrape failed, as up shows; or its block was damaged on purpose, and weir counted
+// exactly the damaged blocks. In addition, everything in the journal of a dead
+// process must arrive. All other missing samples are lost. A duplicate must have
+// the same series, timestamp and value, in whichever request. No sample may arrive
+// late, and each scrape must arrive completely or not at all.
 //
 // After a kill in the middle of a reload, the version of the script that is on disk must
 // run, or the last one that passed its tests if the one on disk fails them.
@@ -36,54 +35,54 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// Options are what a run needs.
+// Options are the settings of a run.
 type Options struct {
-	Weir     string // the program
-	Dir      string // for config, journal and log
+	Weir     string // path of the program
+	Dir      string // directory for config, journal and log
 	Targets  int
-	Series   int // of each target
+	Series   int // per target
 	Interval time.Duration
-	Steps    int    // faults; every kind comes before one comes again
-	Only     string // those whose name has this in it
-	Seed     uint64 // decides the order, and what is left to chance in each
-	// Disk says that Dir/data is a small file system of its own, which can be
+	Steps    int    // number of faults; every kind occurs before one is repeated
+	Only     string // only the kinds whose name contains this text
+	Seed     uint64 // determines the order and the random details
+	// Disk is true if Dir/data is a small separate file system, which can be
 	// filled.
 	Disk bool
 	// StopWithin is how long a stop may take while the endpoint is dead.
 	StopWithin time.Duration
-	MinDrain   float64       // the least part of what a slow endpoint can take at which a backlog drains
-	Patience   time.Duration // bounds every wait: the machine may be slow, a hang may not pass
-	Out        io.Writer     // what happens, line by line
+	MinDrain   float64       // the minimum rate at which a backlog drains, as a fraction of the rate that a slow endpoint supports
+	Patience   time.Duration // limits every wait: the machine may be slow, but a hang must fail
+	Out        io.Writer     // receives the events, line by line
 }
 
-// ErrLost is what Run returns, wrapped, when something was lost or not as it
-// must be; what, was written.
+// ErrLost is wrapped in the error of Run if data was lost or another check
+// failed. The details were written to Out.
 var ErrLost = errors.New("not everything is as it must be")
 
-// run is a run in the making.
+// run is the state of a run.
 type run struct {
 	o       Options
 	rng     *rand.Rand
 	began   time.Time
 	sink    *sink.Server
 	targets *target.Server
-	weir    *process.Process // the one that runs now
+	weir    *process.Process // the current process
 	variant int              // of the config
-	queue   string           // what queue_config has, "" for that of the variant
+	queue   string           // the content of queue_config, or "" for that of the variant
 
-	deaths   []map[string]int // by instance: the last scrape that a process had been answered when it died
-	rest     []span           // times at which the targets were frozen
-	output   []string         // of processes that are gone
-	drains   []string         // of the slow endpoint
+	deaths   []map[string]int // by instance: the last scrape that a process had received when it died
+	rest     []span           // times during which the targets were frozen
+	output   []string         // output of processes that have ended
+	drains   []string         // results for the slow endpoint
 	problems []string
-	damaged  int // blocks
-	repeated int // blocks that had arrived and were in the journal when a process died
+	damaged  int // number of damaged blocks
+	repeated int // number of blocks that had arrived and were still in the journal when a process died
 }
 
-// span is a time from when to when, Unix ms.
+// span is a period, in Unix ms.
 type span struct{ from, to int64 }
 
-// Run makes one run.
+// Run performs one run.
 func Run(ctx context.Context, o Options) (err error) {
 	r := &run{o: o, rng: newRand(o.Seed), began: time.Now()}
 	if r.targets, err = target.Listen(target.Options{
@@ -127,7 +126,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return r.checkAll()
 }
 
-// faults does what is to be done, in the seed's order.
+// faults performs the faults in the order of the seed.
 func (r *run) faults(ctx context.Context) error {
 	var names []string
 	all := slices.DeleteFunc(r.kinds(), func(k kind) bool {
@@ -158,29 +157,29 @@ func (r *run) faults(ctx context.Context) error {
 
 func (r *run) printf(format string, args ...any) { fmt.Fprintf(r.o.Out, format+"\n", args...) }
 
-// addFailure notes what must not be.
+// addFailure records a failed check.
 func (r *run) addFailure(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
-// finish lets everything arrive and stops weir.
+// finish waits until everything has arrived and stops weir.
 func (r *run) finish(ctx context.Context) error {
 	r.freeze(true)
-	if err := r.refused(ctx, 2); err != nil { // so the batches before were taken, or dropped
+	if err := r.refused(ctx, 2); err != nil { // so the previous batches were accepted or dropped
 		return err
 	}
 	if err := r.drained(ctx); err != nil {
 		if ctx.Err() != nil || r.weir.ExitError() != nil {
 			return err
 		}
-		r.addFailure("%v", err) // and then something is lost, most likely
+		r.addFailure("%v", err) // in this case, something is probably lost
 	}
 	r.stop(false)
 	return nil
 }
 
-// eventually polls until f returns nil, and says what it said last if it does
-// not.
+// eventually calls f repeatedly until it returns nil. If it does not, eventually
+// returns its last error.
 func (r *run) eventually(ctx context.Context, what string, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Patience)
 	defer cancel()
@@ -209,7 +208,7 @@ func (r *run) progress(ctx context.Context, n int) error {
 	return r.each(ctx, fmt.Sprintf("every target is scraped %d times", n), n, func(st target.Stats) map[string]int { return st.Scrapes })
 }
 
-// refused waits until every target was asked n more times while frozen.
+// refused waits until every target was requested n more times while frozen.
 func (r *run) refused(ctx context.Context, n int) error {
 	return r.each(ctx, fmt.Sprintf("every frozen target is asked %d times", n), n, func(st target.Stats) map[string]int { return st.Refused })
 }
@@ -227,10 +226,10 @@ func (r *run) each(ctx context.Context, what string, n int, count func(target.St
 	})
 }
 
-// freeze makes the targets answer 503, or as usual again.
+// freeze makes the targets answer 503, or normally again.
 func (r *run) freeze(frozen bool) {
 	if frozen {
-		// A scrape's time may be a little before it is asked for.
+		// The time of a scrape may be slightly earlier than its request.
 		r.rest = append(r.rest, span{time.Now().UnixMilli() - 10, 1 << 62})
 		r.targets.Freeze(true)
 		return
@@ -239,7 +238,7 @@ func (r *run) freeze(frozen bool) {
 	r.rest[len(r.rest)-1].to = time.Now().UnixMilli()
 }
 
-// drained waits until all that was owed arrived and nothing waits.
+// drained waits until all pending samples have arrived and the journal is empty.
 func (r *run) drained(ctx context.Context) error {
 	return r.eventually(ctx, "everything accepted arrives", func() error {
 		if n := r.sink.Prove(nil).Owed; n > 0 {

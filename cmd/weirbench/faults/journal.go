@@ -12,22 +12,22 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// found is what lay in the journal when a process died.
+// found describes the journal of a dead process.
 type found struct {
 	blocks, samples int
-	arrived         int // of the blocks
+	arrived         int // number of these blocks that had arrived
 }
 
 func (f found) String() string {
 	return fmt.Sprintf("%d blocks (%d samples) in the journal, %d of them had arrived", f.blocks, f.samples, f.arrived)
 }
 
-// answerSlack is how long before a cursor was saved the sink may have answered
-// a block that it does not cover: weir must hear the answer first.
+// answerSlack is how long before the cursor was saved the sink may have answered
+// a block after the cursor, because weir must receive the answer first.
 const answerSlack = 5 * time.Second
 
-// inspectDead looks at what a dead process left: all of it is owed from now on. loaded
-// says that the scrapes it asked for last may be lost.
+// inspectDead reads the journal of a dead process, all of whose samples must
+// arrive. loaded is true if the last requested scrapes may be lost.
 func (r *run) inspectDead(loaded bool) (f found, err error) {
 	if loaded {
 		r.deaths = append(r.deaths, r.targets.Stats().Scrapes)
@@ -55,7 +55,7 @@ func (r *run) inspectDead(loaded bool) (f found, err error) {
 	return f, err
 }
 
-// pending calls f with every block that waits in the journal of a dead process.
+// pending calls f with every pending block in the journal of a dead process.
 func (r *run) pending(f func(*journal.Report, journal.Block) error) error {
 	dirs, err := journal.Find(r.data())
 	if err != nil {
@@ -73,19 +73,19 @@ func (r *run) pending(f func(*journal.Report, journal.Block) error) error {
 	return nil
 }
 
-// damage is what was done to the journal.
+// damage describes the damage that was done to the journal.
 type damage struct {
-	blocks  int // all of them
-	samples int // in those whose header is good
-	headers int // blocks whose header is damaged
+	blocks  int // number of damaged blocks
+	samples int // number of samples in those with an intact header
+	headers int // number of blocks with a damaged header
 }
 
-// flip flips a bit in some of the pending blocks, in the oldest and the newest
-// segment at least, and forgives their samples.
+// flip flips a bit in some of the pending blocks, at least in the oldest and the
+// newest segment. Their samples need not arrive.
 func (r *run) flip() (d damage, err error) {
 	type place struct {
 		path    string
-		off     int64 // of the payload
+		off     int64 // offset of the payload
 		payload []byte
 		v2      bool
 	}

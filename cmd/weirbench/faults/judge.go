@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkAll says what became of everything.
+// checkAll checks all samples and prints the result.
 func (r *run) checkAll() error {
 	served := r.targets.Stats()
 	st := r.sink.Stats(false)
@@ -54,7 +54,7 @@ func (r *run) checkAll() error {
 			r.addFailure("%d %s", n, what)
 		}
 	}
-	lost = max(lost, p.Owed) // most are among them
+	lost = max(lost, p.Owed) // most of them are included
 	check(int64(p.Owed), "samples were in the journal of a process that died, and did not arrive")
 	check(st.Reordered, "numbers came late")
 	check(st.Changed, "numbers came again with other timestamps")
@@ -76,10 +76,10 @@ func (r *run) checkAll() error {
 	return nil
 }
 
-// metByDeaths returns those of the missing scrapes that a death may have met
-// before they were accepted, and the others. It is one for each death: the last
-// that had been answered or, if the system had taken a request more, the one
-// after.
+// metByDeaths returns the missing scrapes that a death may have interrupted
+// before they were accepted, and the remaining ones. There is at most one for
+// each death: the last one that was answered or, if the system had already
+// accepted another request, the following one.
 func (r *run) metByDeaths(address string, missing []int) (met, others []int) {
 	for _, d := range r.deaths {
 		last := d[address]
@@ -91,8 +91,8 @@ func (r *run) metByDeaths(address string, missing []int) (met, others []int) {
 	return met, missing
 }
 
-// refusedBatches counts what weir says of a target: a batch was refused until
-// the next one was due.
+// refusedBatches returns the number of batches of a target that, according to
+// weir's log, were refused until the next one was due.
 func (r *run) refusedBatches(address string) (n int) {
 	for _, out := range r.output {
 		for line := range strings.Lines(out) {
@@ -104,7 +104,8 @@ func (r *run) refusedBatches(address string) (n int) {
 	return n
 }
 
-// failedScrapes counts those that failed while the target was not frozen.
+// failedScrapes returns the number of scrapes that failed while the target was
+// not frozen.
 func (r *run) failedScrapes(down []int64) (n int) {
 	for _, t := range down {
 		if !slices.ContainsFunc(r.rest, func(s span) bool { return t >= s.from && t <= s.to }) {

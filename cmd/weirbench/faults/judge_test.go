@@ -26,7 +26,8 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// trial is a run without weir: the test says what was scraped and what arrived.
+// trial is a run without weir: the test determines which samples were scraped and
+// which arrived.
 type trial struct {
 	*run
 	t        *testing.T
@@ -34,7 +35,8 @@ type trial struct {
 	out      bytes.Buffer
 }
 
-// newTrial has a target with two series that was scraped n times.
+// newTrial returns a trial with a target that has two series and was scraped n
+// times.
 func newTrial(t *testing.T, n int) *trial {
 	t.Helper()
 	r := &trial{t: t}
@@ -63,8 +65,8 @@ func newTrial(t *testing.T, n int) *trial {
 	return r
 }
 
-// body is a request with these numbers of the target's series, first and
-// second in turn.
+// body returns a request with these numbers of the target's series, alternately
+// of the first and the second.
 func (r *trial) body(numbers ...int) []byte { return r.bodyAt(0, numbers...) }
 
 // bodyAt is body with a timestamp.
@@ -97,7 +99,7 @@ func (r *trial) arrives(body []byte) {
 	}
 }
 
-// fails has a scrape fail at a time.
+// fails records a failed scrape at a time.
 func (r *trial) fails(ms int64) {
 	r.t.Helper()
 	b, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{r.series("up", 0, ms)}}).Marshal()
@@ -107,7 +109,7 @@ func (r *trial) fails(ms int64) {
 	r.arrives(snappy.Encode(nil, b))
 }
 
-// TestJudge tells what is missing by right from what is lost.
+// TestJudge distinguishes samples that may be missing from lost ones.
 func TestJudge(t *testing.T) {
 	f := func(name string, lost int, finding string, do func(r *trial)) {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +156,7 @@ func TestJudge(t *testing.T) {
 	f("a death before", 2, "scrapes [3]", func(r *trial) { all(r, 1, 2, 4); r.deaths = []map[string]int{{r.instance: 1}} })
 	f("two deaths", 0, "", func(r *trial) { all(r, 1, 4); r.deaths = []map[string]int{{r.instance: 2}, {r.instance: 3}} })
 
-	// What weir says.
+	// Reports by weir.
 	f("refused", 0, "", func(r *trial) { all(r, 1, 2, 4); r.output = []string{dropped(r)} })
 	f("refused once", 4, "weir refused 1 batches", func(r *trial) { all(r, 1, 4); r.output = []string{dropped(r)} })
 	f("another one was refused", 2, "weir refused 0 batches", func(r *trial) {
@@ -164,7 +166,7 @@ func TestJudge(t *testing.T) {
 	f("failed", 0, "", func(r *trial) { all(r, 1, 2, 4); r.fails(5000) })
 	f("failed at rest", 2, "failed 0 scrapes", func(r *trial) { all(r, 1, 2, 4); r.fails(5000); r.rest = []span{{4000, 6000}} })
 
-	// What was in the journal.
+	// Content of the journal.
 	owe := func(r *trial, n int) {
 		if _, _, err := r.sink.Owe(r.body(n, n), false); err != nil {
 			r.t.Fatal(err)
@@ -193,7 +195,7 @@ func TestJudge(t *testing.T) {
 	})
 }
 
-// written is a journal that a dead process left, with two segments.
+// written writes a journal of a dead process, with two segments.
 func (r *trial) written(bodies ...[]byte) (dir string) {
 	r.t.Helper()
 	dir = filepath.Join(r.data(), "journal", "name-sink")
@@ -234,7 +236,7 @@ func TestDied(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if n := r.sink.Prove(nil).Owed; n != 4 {
-		t.Errorf("%d samples are owed, want 4", n)
+		t.Errorf("%d samples have not arrived, want 4", n)
 	}
 	if d := cmp.Diff([]map[string]int{{r.instance: 4}}, r.deaths); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -244,7 +246,7 @@ func TestDied(t *testing.T) {
 	}
 }
 
-// TestFlip holds that what is flipped is what weir's journal finds.
+// TestFlip checks that weir's journal detects the flipped bits.
 func TestFlip(t *testing.T) {
 	for seed := range uint64(30) {
 		r := newTrial(t, 0)
@@ -298,15 +300,15 @@ func TestFill(t *testing.T) {
 
 var discard = slog.New(slog.DiscardHandler)
 
-// next is the shard's next block, if there is one now.
+// next returns the next block of the shard, if there is one now.
 func next(j *journal.Journal, shard int) (journal.Block, bool) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a shard can be emptied after its context ended
+	cancel() // a shard can be emptied after its context has ended
 	b, err := j.Next(ctx, shard, nil)
 	return b, err == nil
 }
 
-// TestDrainage counts from one rise to another.
+// TestDrainage measures from one increase to another.
 func TestDrainage(t *testing.T) {
 	at := time.Unix(0, 0)
 	var d drainage

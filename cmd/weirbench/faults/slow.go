@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 )
 
-// The slow endpoint takes slowLatency for each answer. weir may send slowShards
-// requests at a time, of so many samples that a third of the load can be sent. A
-// backlog of slowRounds times as much as is in flight is to be drained.
+// The slow endpoint takes slowLatency for each response. weir may send slowShards
+// concurrent requests. Their size is chosen so that a third of the load can be
+// sent. The backlog to be drained is slowRounds times the data in flight.
 const (
 	slowLatency = 1500 * time.Millisecond
 	slowShards  = 2
@@ -24,8 +24,8 @@ func (r *run) slowSamples() int {
 	return int(math.Ceil(load / 3 * slowLatency.Seconds() / slowShards))
 }
 
-// slowed has every response take a while, until a backlog has formed, and measures
-// how fast the backlog drains once the targets rest.
+// slowed delays every response until a backlog has formed, and measures how fast
+// the backlog drains while the targets are frozen.
 func (r *run) slowed(ctx context.Context) (string, error) {
 	each := r.slowSamples()
 	if err := r.configure(ctx, fmt.Sprintf("max_samples_per_send = %d\n      min_shards = 1\n      max_shards = %d", each, slowShards)); err != nil {
@@ -82,9 +82,9 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	return what, nil
 }
 
-// configure writes another config, with a queue_config if it is not "", and starts
-// weir again: an empty journal then gets as many shards as requests may be in
-// flight.
+// configure writes another config, with a queue_config if it is not "", and
+// restarts weir, so that an empty journal gets as many shards as there may be
+// concurrent requests.
 func (r *run) configure(ctx context.Context, queue string) error {
 	if err := r.drained(ctx); err != nil {
 		return err
@@ -100,14 +100,14 @@ func (r *run) configure(ctx context.Context, queue string) error {
 	return r.start(ctx)
 }
 
-// drainage is how many samples had arrived when.
+// drainage is the number of arrived samples over time.
 type drainage struct {
-	began, ended time.Time // when the number first and last rose
+	began, ended time.Time // when the number first and last increased
 	first, last  int64
 }
 
-// recordCount notes the number. Samples arrive a request at a time, so the rate counts
-// from one rise to another.
+// recordCount records the number. Samples arrive in whole requests, so the rate
+// is measured from one increase to another.
 func (d *drainage) recordCount(at time.Time, n int64) {
 	switch {
 	case d.last == 0:
@@ -120,7 +120,8 @@ func (d *drainage) recordCount(at time.Time, n int64) {
 	}
 }
 
-// rate returns the samples per second, 0 if there were fewer than two rises.
+// rate returns the samples per second, or 0 if there were fewer than two
+// increases.
 func (d *drainage) rate() float64 {
 	if !d.ended.After(d.began) {
 		return 0

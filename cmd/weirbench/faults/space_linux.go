@@ -9,11 +9,12 @@ import (
 	"syscall"
 )
 
-// diskSize is how large the file system is that a run may fill.
+// diskSize is the size of the file system that a run may fill.
 const diskSize = "64m"
 
-// Alone makes cmd run where it may mount a file system that nobody else sees:
-// in namespaces of its own, which need no root where users may have them.
+// Alone makes cmd run in its own namespaces, where it may mount a file system
+// that other processes do not see. This needs no root privileges if users may
+// create namespaces.
 func Alone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -23,15 +24,15 @@ func Alone(cmd *exec.Cmd) {
 	}
 }
 
-// NotAlone reports whether the error of starting a command that Alone prepared
-// says that there are no such namespaces here.
+// NotAlone reports whether err, from starting a command prepared by Alone, means
+// that the system does not allow such namespaces.
 func NotAlone(err error) bool {
 	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS)
 }
 
-// MountDisk makes dir/data a small file system, in a process that is alone. It
-// goes with the process.
+// MountDisk mounts a small file system at dir/data. The process must run alone.
+// The file system is removed when the process ends.
 func MountDisk(dir string) error {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o777); err != nil {

@@ -10,8 +10,8 @@ import (
 // Alone does nothing: only Linux lets users mount file systems.
 func Alone(*exec.Cmd) {}
 
-// NotAlone reports true: nobody is, here.
+// NotAlone returns true, because namespaces only exist on Linux.
 func NotAlone(error) bool { return true }
 
-// MountDisk says that it cannot.
+// MountDisk returns an error.
 func MountDisk(string) error { return errors.New("cannot mount a small disk: only Linux can") }

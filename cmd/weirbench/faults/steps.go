@@ -13,26 +13,26 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// kind is a fault that can be done; do says what happened.
+// kind is a kind of fault. do performs it and describes the result.
 type kind struct {
 	name string
 	do   func(context.Context) (string, error)
 }
 
-// The ways in which an endpoint is out of order.
+// Faults of the endpoint.
 var (
 	dead     = sink.Fault{Reset: true}
 	failing  = sink.Fault{Status: 503}
 	limiting = sink.Fault{Status: 429, RetryAfter: 1}
 	silent   = sink.Fault{HalfClose: true}
 	hanging  = sink.Fault{Delay: sink.Duration(time.Hour)} // longer than remote_timeout
-	// These take the samples and do not say so: they come again.
+	// These accept the samples but do not answer, so weir sends them again.
 	deaf      = sink.Fault{Reset: true, Keep: true}
 	lying     = sink.Fault{Status: 500, Keep: true}
 	forgetful = sink.Fault{HalfClose: true, Keep: true}
 )
 
-// kinds returns all faults there are.
+// kinds returns all kinds of faults.
 func (r *run) kinds() []kind {
 	endpoint := func(name string, f sink.Fault) kind {
 		return kind{"endpoint " + name, func(ctx context.Context) (string, error) { return r.endpoint(ctx, f) }}
@@ -69,14 +69,14 @@ func (r *run) kinds() []kind {
 	return ks
 }
 
-// setFault makes the endpoint behave so, or well if f is nil.
+// setFault sets the fault of the endpoint, or none if f is nil.
 func (r *run) setFault(f *sink.Fault) {
 	if err := r.sink.SetFault(f); err != nil {
 		panic("BUG: " + err.Error())
 	}
 }
 
-// endpoint has the endpoint out of order for some scrapes.
+// endpoint sets a fault of the endpoint for some scrapes.
 func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	before := r.sink.Stats(false)
 	r.setFault(&f)
@@ -100,8 +100,8 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	return fmt.Sprintf("%d requests refused, %d samples came again, %.0f waited", st.Refused-before.Refused, st.Duplicates-before.Duplicates, waiting), nil
 }
 
-// killed kills weir under load and starts it again. With a fault the endpoint
-// is out of order before, and well again some time after.
+// killed kills weir under load and starts it again. If f is not nil, the endpoint
+// has the fault before the kill and until some time after it.
 func (r *run) killed(ctx context.Context, f *sink.Fault) (string, error) {
 	if f != nil {
 		r.setFault(f)
@@ -116,8 +116,8 @@ func (r *run) killed(ctx context.Context, f *sink.Fault) (string, error) {
 	return r.restartAfterKill(ctx, "left", true)
 }
 
-// restartAfterKill looks at what a dead process left, starts the next one and heals the
-// endpoint.
+// restartAfterKill reads the journal of a dead process, starts the next process
+// and removes the fault of the endpoint.
 func (r *run) restartAfterKill(ctx context.Context, what string, loaded bool) (string, error) {
 	f, err := r.inspectDead(loaded)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *run) restartAfterKill(ctx context.Context, what string, loaded bool) (s
 }
 
 // killedAtRest kills weir when everything that the targets answered must have
-// been accepted: no scrape is excused.
+// been accepted: no scrape may be missing.
 func (r *run) killedAtRest(ctx context.Context) (string, error) {
 	r.setFault(&dead)
 	if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
@@ -163,7 +163,7 @@ func (r *run) stopped(ctx context.Context, f *sink.Fault) (string, error) {
 	return r.restartAfterKill(ctx, fmt.Sprintf("took %.1f s and left", took.Seconds()), true)
 }
 
-// reload changes config and script, and sends SIGHUPs meanwhile.
+// reload changes config and script, and sends SIGHUPs at the same time.
 func (r *run) reload() error {
 	if err := r.weir.Signal(syscall.SIGHUP); err != nil {
 		return fmt.Errorf("cannot send SIGHUP: %w", err)
@@ -190,7 +190,8 @@ func (r *run) reloaded(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("%d times", n), r.eventually(ctx, "weir says that it has reloaded", func() error {
 		out := r.weir.Output()[from:]
-		// A script that is saved with the config is built anew with it.
+		// If a script is saved together with the config, its node is built again
+		// with the config.
 		if !strings.Contains(out, "1 updated") || !strings.Contains(out, "reloaded faults.same") && !strings.Contains(out, "1 of 3 nodes rebuilt") {
 			return fmt.Errorf("it printed %q", out)
 		}
@@ -209,7 +210,7 @@ func (r *run) reloadedAndKilled(ctx context.Context) (string, error) {
 	return r.restartAfterKill(ctx, "left", true)
 }
 
-// waitRandom lets some time pass: a kill is to hit at any moment.
+// waitRandom waits for a random time, so that a kill can occur at any moment.
 func (r *run) waitRandom(ctx context.Context, within time.Duration) error {
 	return clock.Sleep(ctx, clock.System{}, time.Duration(r.rng.Int64N(int64(within))))
 }
@@ -263,7 +264,7 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d blocks damaged, %d of them in the header; weir counts %.0f, %d files are kept", d.blocks, d.headers, blocks, len(kept)), nil
 }
 
-// filled fills the disk for some scrapes, with the endpoint dead.
+// filled fills the disk for some scrapes while the endpoint is dead.
 func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 	r.setFault(&dead)
 	const refused = `msg="batch was dropped"`
@@ -273,7 +274,7 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 		if strings.Contains(r.weir.Output()[from:], refused) {
 			return nil
 		}
-		// Again, since weir makes room with what it can do without.
+		// Fill it again, because weir frees space that it does not need.
 		if err := fill(ballast); err != nil {
 			return err
 		}
@@ -294,8 +295,8 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 		if err := r.start(ctx); err != nil {
 			return "", err
 		}
-		// The disk is full still: what is there is sent all the same, and that
-		// makes room.
+		// The disk is still full: the backlog is sent nevertheless, which frees
+		// space.
 		r.setFault(nil)
 		if err := r.eventually(ctx, "the backlog is sent", func() error {
 			if n := r.sink.Prove(nil).Owed; n > 0 {
@@ -314,14 +315,14 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 	return what, nil
 }
 
-// fill adds to a file until the disk is full.
+// fill appends to a file until the disk is full.
 func fill(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	const most = 1 << 30 // it is a small one
+	const most = 1 << 30 // the disk is small
 	for b := make([]byte, 64<<10); ; {
 		n, err := f.Write(b)
 		if err == nil && n == len(b) {

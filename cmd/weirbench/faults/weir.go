@@ -26,7 +26,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	})
 }
 
-// kill ends weir as a crash does.
+// kill ends weir like a crash.
 func (r *run) kill() {
 	if r.weir == nil {
 		return
@@ -35,8 +35,8 @@ func (r *run) kill() {
 	r.output = append(r.output, r.weir.Output())
 }
 
-// stop ends weir by SIGTERM; dead says that its endpoint is, so that there is
-// a time within which it must end.
+// stop ends weir with SIGTERM. If dead is true, its endpoint is dead and the stop
+// must not exceed a time limit.
 func (r *run) stop(dead bool) (took time.Duration) {
 	began := time.Now()
 	_ = r.weir.Signal(syscall.SIGTERM)
@@ -56,7 +56,8 @@ func (r *run) stop(dead bool) (took time.Duration) {
 	return took
 }
 
-// metric returns the sum of a metric of weir over the series with a reason, "" for all.
+// metric returns the sum of a metric of weir over the series with a reason, or
+// over all series if reason is "".
 func (r *run) metric(ctx context.Context, name, reason string) (float64, error) {
 	families, err := r.weir.Metrics(ctx)
 	if err != nil {
@@ -67,14 +68,14 @@ func (r *run) metric(ctx context.Context, name, reason string) (float64, error) 
 
 func (r *run) config() string { return filepath.Join(r.o.Dir, "config.alloy") }
 
-// writeConfig writes the next variant: what changes is how samples are sent,
-// never what they are.
+// writeConfig writes the next variant of the config. The variants differ in how
+// samples are sent, not in the samples.
 func (r *run) writeConfig() error {
 	v := r.variant
 	r.variant++
 	timeout, queue := "2s", fmt.Sprintf("max_samples_per_send = %d\n      min_shards = %d", []int{500, 2000, 700}[v%3], 8+v%2)
 	if r.queue != "" {
-		timeout, queue = "1m", r.queue // the endpoint is slow
+		timeout, queue = "1m", r.queue // for the slow endpoint
 	}
 	var b strings.Builder
 	b.WriteString("prometheus.scrape \"load\" {\n  targets = [\n")
@@ -111,7 +112,7 @@ prometheus.remote_write "sink" {
 	return replace(r.config(), b.String())
 }
 
-// replace writes a file as editors do.
+// replace replaces a file as editors do.
 func replace(path, content string) error {
 	if err := os.WriteFile(path+".new", []byte(content), 0o666); err != nil {
 		return err

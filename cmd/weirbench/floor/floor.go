@@ -1,7 +1,6 @@
-// Package floor brings lines from files to an endpoint of Loki's push with the
-// least work that does it: read, split, encode, compress, post. It remembers
-// nothing, loses what is refused, and follows no rotation: it shows what nobody
-// can go below.
+// Package floor sends lines from files to Loki's push endpoint with the minimum
+// of work: read, split, encode, compress, post. It stores nothing, loses refused
+// lines, and does not detect rotations. It shows the lowest possible cost.
 package floor
 
 import (
@@ -20,14 +19,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// chunk is how much is read at once, and sent as one request.
+// chunk is the number of bytes that are read at a time and sent as one request.
 const chunk = 1 << 20
 
-// look is the time between two looks at files that have nothing new.
+// look is the interval at which files without new data are checked.
 const look = 100 * time.Millisecond
 
-// Run reads the files that match a pattern when it starts, from their begin, and
-// sends their lines until ctx ends.
+// Run reads the files that match a pattern when it starts, from their beginning,
+// and sends their lines until ctx ends.
 func Run(ctx context.Context, pattern, url string) (err error) {
 	paths, err := filepath.Glob(pattern)
 	if err != nil {
@@ -76,8 +75,8 @@ type sender struct {
 	lines          []byte // encoded entries
 }
 
-// file sends the next chunk of a file, up to its last line's end, and returns how
-// many bytes that was.
+// file sends the next chunk of a file, up to the end of its last complete line,
+// and returns its size in bytes.
 func (s *sender) file(ctx context.Context, f *os.File) (int, error) {
 	n, err := f.Read(s.buf)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -98,7 +97,8 @@ func (s *sender) file(ctx context.Context, f *os.File) (int, error) {
 
 // send posts lines as one stream.
 //
-// Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
+// Format:
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
 func (s *sender) send(ctx context.Context, name string, text []byte) error {
 	now := time.Now()
 	s.lines = protowire.AppendString(protowire.AppendTag(s.lines[:0], 1, protowire.BytesType), fmt.Sprintf("{filename=%q}", name))

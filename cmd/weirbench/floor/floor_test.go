@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 )
 
-// TestRun brings all lines, also those that come later and a line that is not
-// whole yet.
+// TestRun sends all lines, including later ones and a line that is incomplete at
+// first.
 func TestRun(t *testing.T) {
 	s, err := sink.Listen("127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 		for s.Stats(false).Lines < n {
 		}
 	}
-	write(w.Write(0, 7000)) // more than is read at once
+	write(w.Write(0, 7000)) // more than one chunk
 	write(w.Write(1, 5))
 	runCtx, stop := context.WithCancel(t.Context())
 	go func() {

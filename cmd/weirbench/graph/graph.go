@@ -1,5 +1,5 @@
-// Package graph draws how something went over time, small: as one line of text
-// and as SVG. It is for figures in a report, not for dashboards.
+// Package graph draws small graphs of values over time: as one line of text and
+// as SVG. They are for reports, not for dashboards.
 package graph
 
 import (
@@ -13,15 +13,15 @@ import (
 // Point is a value at a time, in seconds.
 type Point struct{ X, Y float64 }
 
-// Line is one line of a graph; its points are in the order of time.
+// Line is one line of a graph. Its points are sorted by time.
 type Line struct {
 	Name   string
 	Points []Point
 }
 
-// Text returns the line in width characters of eight heights from 0 to its
-// highest value, each the highest of its part of the time; a part without points
-// is a space.
+// Text returns the line as width characters of eight heights between 0 and the
+// highest value. Each shows the highest value of its part of the time; a part
+// without points is a space.
 func (l Line) Text(width int) string {
 	if len(l.Points) == 0 || width < 1 {
 		return ""
@@ -37,7 +37,7 @@ func (l Line) Text(width int) string {
 		if to > from {
 			i = min(int((p.X-from)/(to-from)*float64(width)), width-1)
 		}
-		if !(parts[i] >= p.Y) { // NaN too
+		if !(parts[i] >= p.Y) { // also true for NaN
 			parts[i] = p.Y
 		}
 		top = max(top, p.Y)
@@ -56,7 +56,7 @@ func (l Line) Text(width int) string {
 	return b.String()
 }
 
-// Size of an SVG, and the room for axes around the lines.
+// Size of an SVG, and of the margins for axes.
 const (
 	width, height = 720, 240
 	left, bottom  = 70, 30
@@ -65,8 +65,8 @@ const (
 
 var colours = [...]string{"#1f6f8b", "#c8553d", "#588157", "#7b5ea7", "#b08900"}
 
-// SVG writes the lines with a common axis of time and one of values, from 0;
-// unit is of the values.
+// SVG writes the lines with a common time axis and a common value axis that
+// starts at 0. unit is the unit of the values.
 func SVG(w io.Writer, title, unit string, lines ...Line) error {
 	var from, to, most float64
 	first := true

@@ -1,13 +1,13 @@
-// Package logfiles writes log files as services do, and numbers every line so
-// that whoever receives them can tell what is missing, came again or came late.
+// Package logfiles writes log files as services do, and numbers every line, so
+// that missing, duplicate and reordered lines can be detected.
 //
-// The rules to know. Lines are about 200 bytes with their end, as JSON or as
-// plain text, and their content is the same for the same seed. A sequence is the
-// lines of one file and level, numbered from 1: a collector may part a file by
-// level, and must keep the order within each. The number stands in the line as
-// #00012i-0000000345 (file, first letter of the level, number) and survives a
-// rewrite that keeps these bytes; see Find. Rotation is by rename, copytruncate
-// or recreate, at once or by size.
+// Lines have about 200 bytes including their end, as JSON or as plain text, and
+// their content is the same for the same seed. A sequence consists of the lines
+// of one file and level, numbered from 1: a collector may split a file by level,
+// but must keep the order within each sequence. The number is in the line as
+// #00012i-0000000345 (file, first letter of the level, number) and survives all
+// changes of the line that keep these bytes; see Find. Rotation is by rename,
+// copytruncate or recreate, on request or by size.
 package logfiles
 
 import (
@@ -18,10 +18,10 @@ import (
 )
 
 // Levels are the levels of lines, by the letter in the names of sequences. Of 20
-// lines 5 are debug, 12 info, 2 warn and 1 error.
+// lines, 5 are debug, 12 info, 2 warn and 1 error.
 var Levels = map[byte]string{'d': "debug", 'i': "info", 'w': "warn", 'e': "error"}
 
-// levels is the order in which they come.
+// levels is the order in which the levels repeat.
 const levels = "idiidiwiidiidiiewidi"
 
 var (
@@ -34,12 +34,12 @@ var (
 // MarkLen is the length of a line's mark: its sequence and number.
 const MarkLen = len("#00012i-0000000345")
 
-// content makes lines of one file.
+// content creates the lines of one file.
 type content struct {
 	file   int
 	json   bool
 	random *rand.Rand
-	n      int            // lines until now
+	n      int            // number of lines so far
 	counts map[byte]int64 // by level
 	second string         // RFC 3339 to the second
 	nano   int
@@ -49,7 +49,7 @@ func newContent(file int, json bool, seed uint64) *content {
 	return &content{file: file, json: json, random: rand.New(rand.NewPCG(seed, uint64(file))), counts: map[byte]int64{}}
 }
 
-// setTime sets the time that the next lines show.
+// setTime sets the time of the next lines.
 func (c *content) setTime(now time.Time) {
 	c.second, c.nano = now.UTC().Format("2006-01-02T15:04:05"), now.Nanosecond()
 }
@@ -94,7 +94,7 @@ func (c *content) mark(dst []byte, level byte) []byte {
 	return pad(dst, uint64(c.counts[level]), 10)
 }
 
-// pad appends n with leading zeros; it has at most width digits.
+// pad appends n with leading zeros. n must have at most width digits.
 func pad(dst []byte, n uint64, width int) []byte {
 	at := len(dst)
 	for range width {
@@ -107,8 +107,8 @@ func pad(dst []byte, n uint64, width int) []byte {
 	return dst
 }
 
-// Find returns the sequence in which a line is, as in 00012i, and its number. The
-// name aliases line. A line without a mark is not ours.
+// Find returns the sequence of a line, such as 00012i, and its number. The name
+// aliases line. ok is false if the line has no mark.
 func Find(line []byte) (sequence []byte, number int, ok bool) {
 	for {
 		i := bytes.IndexByte(line, '#')
@@ -122,7 +122,7 @@ func Find(line []byte) (sequence []byte, number int, ok bool) {
 	}
 }
 
-// number10 reads the number of a mark.
+// number10 parses the number of a mark.
 func number10(mark []byte) (n int, ok bool) {
 	if mark[7] != '-' || Levels[mark[6]] == "" {
 		return 0, false

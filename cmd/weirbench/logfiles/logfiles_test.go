@@ -32,7 +32,7 @@ func newWriter(t *testing.T, o logfiles.Options) *logfiles.Writer {
 	return w
 }
 
-// booked is what lies in files, by sequence: the numbers in their order.
+// booked returns the numbers in files in their order, by sequence.
 func booked(t *testing.T, paths ...string) map[string][]int {
 	t.Helper()
 	out := map[string][]int{}
@@ -52,7 +52,8 @@ func booked(t *testing.T, paths ...string) map[string][]int {
 	return out
 }
 
-// whole reports whether each sequence is 1 to as many as were written.
+// whole reports whether each sequence consists of 1 to the number of written
+// lines.
 func whole(t *testing.T, got map[string][]int, want map[string]int) {
 	t.Helper()
 	for sequence, n := range want {
@@ -141,7 +142,7 @@ func TestSame(t *testing.T) {
 		}
 		var out strings.Builder
 		for line := range strings.Lines(string(b)) {
-			_, rest, _ := strings.Cut(line, " ") // the time
+			_, rest, _ := strings.Cut(line, " ") // skip the time
 			out.WriteString(rest)
 		}
 		return out.String()
@@ -154,8 +155,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestRotate keeps every line somewhere, in order, but for files that are
-// removed.
+// TestRotate: every line is in some file, in order, except the lines of removed
+// files.
 func TestRotate(t *testing.T) {
 	f := func(how logfiles.Rotation, kept ...string) {
 		t.Helper()
@@ -239,7 +240,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestServer does what the runner asks for.
+// TestServer sends the requests that the runner sends.
 func TestServer(t *testing.T) {
 	s, err := logfiles.Listen(logfiles.Options{Dir: t.TempDir(), Files: 3})
 	if err != nil {
@@ -284,7 +285,7 @@ func TestServer(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	// Files that are gone.
+	// Files that were removed.
 	rec := httptest.NewRecorder()
 	s.Handler().ServeHTTP(rec, httptest.NewRequest("POST", "/write?lines=5", nil))
 	if rec.Code != 500 {

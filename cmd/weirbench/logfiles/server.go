@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Server writes files as it is told to.
+// Server writes files on request.
 type Server struct {
 	w        *Writer
 	listener net.Listener
@@ -22,8 +22,7 @@ type Server struct {
 	err  error
 }
 
-// Listen makes the files and opens the port for commands, a free one on
-// loopback.
+// Listen creates the files and opens a port for commands, a free one on loopback.
 func Listen(o Options) (*Server, error) {
 	w, err := New(o)
 	if err != nil {
@@ -36,7 +35,7 @@ func Listen(o Options) (*Server, error) {
 	return &Server{w: w, listener: l}, nil
 }
 
-// Control returns where the server takes commands.
+// Control returns the address for commands.
 func (s *Server) Control() string { return s.listener.Addr().String() }
 
 // Serve writes and answers until ctx ends.
@@ -56,8 +55,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, s.w.Close())
 }
 
-// Handler takes GET /stats (?detail=1: by sequence), POST /write?lines=N (now,
-// spread over all files) and POST /rate?lines=N (a second from now on).
+// Handler handles GET /stats (?detail=1: by sequence), POST /write?lines=N
+// (immediately, distributed over all files) and POST /rate?lines=N (per second
+// from now on).
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,8 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// write appends lines in all, as evenly as it goes: a chunk to each file in turn.
+// write appends lines in total, distributed as evenly as possible: a chunk to
+// each file in turn.
 func (s *Server) write(lines int) error {
 	files := s.w.o.Files
 	for done := 0; done < lines; {
@@ -109,10 +110,10 @@ func (s *Server) write(lines int) error {
 	return nil
 }
 
-// ticks a second are what a rate is cut into.
+// ticks is the number of writes per second at a rate.
 const ticks = 20
 
-// run writes at the rate that is set.
+// run writes at the current rate.
 func (s *Server) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second / ticks)
 	defer tick.Stop()
@@ -125,7 +126,7 @@ func (s *Server) run(ctx context.Context) {
 			s.mu.Lock()
 			rate := s.rate
 			s.mu.Unlock()
-			// Lines that a busy machine delayed are made up for.
+			// Lines that a busy machine delayed are written later.
 			owed += float64(rate) * now.Sub(last).Seconds()
 			last = now
 			n := int(owed)
@@ -141,8 +142,9 @@ func (s *Server) run(ctx context.Context) {
 	}
 }
 
-// spread appends lines to the files in turn, from one on, and returns whose turn
-// is next. Many files get one line each, few get several at once.
+// spread appends lines to the files in turn, starting with file, and returns the
+// next file. If there are many files, each gets one line; if there are few, each
+// gets several at a time.
 func (s *Server) spread(lines, file int) (next int, err error) {
 	files := s.w.o.Files
 	each := max(1, lines/files)

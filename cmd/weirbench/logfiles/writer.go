@@ -10,21 +10,22 @@ import (
 	"time"
 )
 
-// Options say what files there are.
+// Options configure the files.
 type Options struct {
-	Dir   string // exists; its files are app-00000.log and so on
+	Dir   string // must exist; its files are app-00000.log and so on
 	Files int
 	JSON  bool
 	Seed  uint64
 
-	// RotateAt is the size from which a file is rotated before it is written to
-	// again, 0: never; Rotation says how, and Keep how many older files remain.
+	// RotateAt is the size from which a file is rotated before the next write; 0
+	// means never. Rotation is the kind of rotation, and Keep the number of old
+	// files to keep.
 	RotateAt int64
 	Rotation Rotation
 	Keep     int
 }
 
-// Validate says what is wrong with o.
+// Validate returns an error if o is invalid.
 func (o Options) Validate() error {
 	switch {
 	case o.Files < 1 || o.Files > 99_999:
@@ -37,14 +38,14 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Rotation is a way in which a log file is replaced.
+// Rotation is a way of replacing a log file.
 type Rotation string
 
-// The ways in which logrotate and services do it.
+// The ways in which logrotate and services replace files.
 const (
-	Rename       Rotation = "rename"       // app.log becomes app.log.1, and a new one is made
-	CopyTruncate Rotation = "copytruncate" // a copy becomes app.log.1, and app.log is cut to nothing
-	Recreate     Rotation = "recreate"     // app.log is removed, and a new one is made
+	Rename       Rotation = "rename"       // app.log is renamed to app.log.1, and a new file is created
+	CopyTruncate Rotation = "copytruncate" // app.log is copied to app.log.1 and truncated
+	Recreate     Rotation = "recreate"     // app.log is removed, and a new file is created
 )
 
 func (r Rotation) known() bool { return r == Rename || r == CopyTruncate || r == Recreate }
@@ -65,7 +66,7 @@ type file struct {
 	*content
 }
 
-// New makes the files, empty.
+// New creates empty files.
 func New(o Options) (_ *Writer, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func New(o Options) (_ *Writer, err error) {
 	return w, nil
 }
 
-// Path returns where a file is.
+// Path returns the path of a file.
 func (w *Writer) Path(file int) string { return w.files[file].path }
 
 // Close closes the files.
@@ -100,10 +101,10 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// chunk is how many lines are written by one call of the system at most.
+// chunk is the maximum number of lines per system call.
 const chunk = 1000
 
-// Write appends lines to a file, and rotates it when it is large.
+// Write appends lines to a file and rotates it if it is large.
 func (w *Writer) Write(file, lines int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,8 +124,8 @@ func (w *Writer) Write(file, lines int) error {
 	return nil
 }
 
-// WriteTorn appends lines to a file, the last one in two parts: between runs
-// after the first of them.
+// WriteTorn appends lines to a file, the last one in two parts. It calls between
+// after the first part.
 func (w *Writer) WriteTorn(file, lines int, between func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,17 +139,18 @@ func (w *Writer) WriteTorn(file, lines int, between func()) error {
 	return f.write(text[cut:])
 }
 
-// Rotate replaces a file. Before the new one is made, late lines are still
-// written to the old one, as services do that were not told yet; not with
-// CopyTruncate.
+// Rotate replaces a file. Before the new one is created, late lines are still
+// written to the old one, as by services that have not been notified yet; not
+// with CopyTruncate.
 func (w *Writer) Rotate(file int, how Rotation, late int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rotate(w.files[file], how, late)
 }
 
-// Detach renames a file to app.log.1, or removes it with Recreate, and makes no
-// new one, as logrotate does with nocreate. Lines go to the old file until Reopen.
+// Detach renames a file to app.log.1, or removes it with Recreate, and creates no
+// new file, like logrotate with nocreate. Lines are written to the old file until
+// Reopen.
 func (w *Writer) Detach(file int, how Rotation) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +160,7 @@ func (w *Writer) Detach(file int, how Rotation) error {
 	return w.unname(w.files[file], how)
 }
 
-// Reopen makes the new file after Detach.
+// Reopen creates the new file after Detach.
 func (w *Writer) Reopen(file int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +179,7 @@ func (w *Writer) rotate(f *file, how Rotation, late int) error {
 	return f.reopen()
 }
 
-// unname takes the content of a file away from its path.
+// unname removes the content of a file from its path.
 func (w *Writer) unname(f *file, how Rotation) error {
 	switch how {
 	case Rename:
@@ -206,7 +208,7 @@ func (w *Writer) unname(f *file, how Rotation) error {
 	return nil
 }
 
-// shift makes app.log.1 free.
+// shift renames old files so that app.log.1 is free.
 func (w *Writer) shift(f *file) error {
 	older := func(n int) string { return fmt.Sprintf("%s.%d", f.path, n) }
 	keep := max(w.o.Keep, 1)
@@ -238,7 +240,7 @@ func copyTo(from, to string) error {
 // write appends lines.
 func (w *Writer) write(f *file, lines int) error { return f.write(w.text(f, lines)) }
 
-// text makes lines, valid until it is called again.
+// text returns lines, which are valid until the next call.
 func (w *Writer) text(f *file, lines int) []byte {
 	f.setTime(time.Now())
 	w.buf = w.buf[:0]
@@ -272,13 +274,14 @@ func (f *file) create() (err error) {
 	return nil
 }
 
-// Stats is what was written.
+// Stats are the numbers of written lines and bytes.
 type Stats struct {
 	Lines   int64          `json:"lines"`
 	Written map[string]int `json:"written,omitempty"` // lines by sequence
 }
 
-// Stats returns what was written until now; detail says whether by sequence too.
+// Stats returns what was written so far. If detail is true, it includes the lines
+// by sequence.
 func (w *Writer) Stats(detail bool) Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package pump takes scrapes from targets and gives writes to a sink as fast as
-// they go, without doing what a collector does between: it shows what the bench
-// itself can carry. Its samples are always the same, so the sink's sequences
-// mean nothing.
+// Package pump reads scrapes from targets and writes them to a sink as fast as
+// possible, without the work of a collector: it shows the capacity of the
+// benchmark itself. Its samples are always the same, so the sequences of the sink
+// have no meaning.
 package pump
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// Options say what to pump.
+// Options are the settings of a pump.
 type Options struct {
-	Targets []string // addresses
+	Targets []string // addresses of the targets
 	Write   string   // URL of the sink
 	Workers int      // at least 1
 }
 
-// Run pumps until ctx ends, and returns how many samples went through.
+// Run pumps until ctx ends, and returns the number of samples.
 func Run(ctx context.Context, o Options) (samples int64, err error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true}}
 	defer client.CloseIdleConnections()
@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options) (samples int64, err error) {
 	return all.Load(), errors.Join(errs...)
 }
 
-// work pumps every target whose number is worker's.
+// work pumps the targets that are assigned to a worker.
 func work(ctx context.Context, client *http.Client, o Options, worker int, samples *atomic.Int64) error {
 	writes := map[string][]byte{}
 	count := map[string]int64{}
@@ -94,7 +94,7 @@ func sendRequest(ctx context.Context, client *http.Client, method, url string, b
 	return err
 }
 
-// request makes a body a write request of remote write 1.0, compressed.
+// request converts a body to a compressed write request of remote write 1.0.
 func request(body []byte, instance string) (_ []byte, samples int64, err error) {
 	w := &prompb.WriteRequest{}
 	p := textparse.NewPromParser(append(bytes.Clone(body), 0)[:len(body)], labels.NewSymbolTable(), false)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// TestRun pumps until the sink has had a number of requests, and compares what it
-// says with the sink.
+// TestRun pumps until the sink has received a number of requests, and compares
+// the number of samples with that of the sink.
 func TestRun(t *testing.T) {
 	o := target.Defaults()
 	o.Targets, o.Series = 3, 100

@@ -8,24 +8,24 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// visitor gets what is in a request, a series at a time.
+// visitor receives the content of a request, one series at a time.
 type visitor interface {
-	// wants reports whether the labels of series with that name are of
-	// interest. Those of others are not read: the sink shares the machine with
-	// the collector it measures.
+	// wants reports whether the labels of series with that name are needed.
+	// Labels of other series are not decoded, because the sink shares the machine
+	// with the measured collector.
 	wants(name []byte) bool
-	// series begins a series. key is its labels, unambiguous, or nil for one
-	// that is not wanted; all arguments are valid until return.
+	// series begins a series. key is an unambiguous encoding of its labels, or
+	// nil if wants returned false. All arguments are valid until return.
 	series(key, name, instance []byte)
-	// sample is a sample of the series begun last. A native histogram comes as
-	// its time only.
+	// sample is called with each sample of the current series. For a native
+	// histogram, only its time is passed.
 	sample(bits uint64, t int64, histogram bool)
 }
 
 var errMessage = errors.New("cannot read the request")
 
-// decoder reads write requests as they lie. Prometheus's generated types would
-// make a string of every label.
+// decoder decodes write requests without copying them. Prometheus's generated
+// types would create a string for every label.
 type decoder struct {
 	key     []byte
 	name    []byte
@@ -34,7 +34,7 @@ type decoder struct {
 	v       visitor
 }
 
-// field is a field of a message: bytes, or a number.
+// field is a field of a message: bytes or a number.
 type field struct {
 	n   protowire.Number
 	typ protowire.Type
@@ -42,7 +42,7 @@ type field struct {
 	x   uint64
 }
 
-// cut returns the first field of a message, and what follows it.
+// cut returns the first field of a message and the rest.
 func cut(b []byte) (f field, rest []byte, err error) {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n < 0 {
@@ -66,7 +66,7 @@ func cut(b []byte) (f field, rest []byte, err error) {
 	return f, b[n:], nil
 }
 
-// v1 reads a prometheus.WriteRequest.
+// v1 decodes a prometheus.WriteRequest.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
 func (d *decoder) v1(b []byte) (err error) {
@@ -91,7 +91,7 @@ func (d *decoder) v1Series(ts []byte) (err error) {
 	begun := false
 	for b := ts; len(b) > 0; {
 		if d.name != nil && len(b) > 2 && b[0] == 1<<3|byte(protowire.BytesType) && b[1] < 0x80 && int(b[1])+2 <= len(b) {
-			b = b[2+int(b[1]):] // a label: most of a request is that
+			b = b[2+int(b[1]):] // a label, the most frequent field
 			continue
 		}
 		if f, b, err = cut(b); err != nil {
@@ -164,13 +164,13 @@ func v1Label(b []byte) (name, value []byte, err error) {
 	return name, value, nil
 }
 
-// v2 reads an io.prometheus.write.v2.Request.
+// v2 decodes an io.prometheus.write.v2.Request.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 func (d *decoder) v2(b []byte) (err error) {
 	var f field
 	d.symbols = d.symbols[:0]
-	// Symbols may stand behind the series in principle.
+	// The symbols may follow the series.
 	for all := b; len(all) > 0; {
 		if f, all, err = cut(all); err != nil {
 			return err
@@ -231,8 +231,8 @@ func (d *decoder) v2Series(ts []byte) (err error) {
 	return nil
 }
 
-// references reads the labels of a series: all of them, or only the name when it
-// is not wanted.
+// references decodes the labels of a series: all of them, or only the name if
+// wants returned false.
 func (d *decoder) references(b []byte) error {
 	for len(b) > 0 {
 		name, n := protowire.ConsumeVarint(b)
@@ -268,8 +268,8 @@ func (d *decoder) label(name, value []byte) {
 	d.key = append(d.key, value...)
 }
 
-// sample reads a Sample; both versions number value and time alike, here and
-// in histograms.
+// sample decodes a Sample. Both versions use the same numbers for value and time,
+// also in histograms.
 func (d *decoder) sample(b []byte) (err error) {
 	var f field
 	var bits, t uint64

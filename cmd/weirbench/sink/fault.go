@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// Fault is how the sink misbehaves: what it does to the next requests.
+// Fault describes how the sink handles the next requests incorrectly.
 type Fault struct {
-	Status     int      `json:"status"`      // answer, 0: the usual one
-	RetryAfter int      `json:"retry_after"` // header of the answer in seconds, 0: none
-	Delay      Duration `json:"delay"`       // before the answer
-	Reset      bool     `json:"reset"`       // break the connection instead of answering
-	HalfClose  bool     `json:"half_close"`  // end our half of the connection instead of answering
-	Keep       bool     `json:"keep"`        // take the samples before answering so
-	Requests   int      `json:"requests"`    // how many it is for, 0: no limit
-	For        Duration `json:"for"`         // how long it lasts, 0: until DELETE /faults
+	Status     int      `json:"status"`      // status of the response; 0 means the normal one
+	RetryAfter int      `json:"retry_after"` // Retry-After header of the response in seconds; 0 means none
+	Delay      Duration `json:"delay"`       // delay before the response
+	Reset      bool     `json:"reset"`       // reset the connection instead of responding
+	HalfClose  bool     `json:"half_close"`  // close the server's half of the connection instead of responding
+	Keep       bool     `json:"keep"`        // accept the samples before this response
+	Requests   int      `json:"requests"`    // number of requests; 0 is no limit
+	For        Duration `json:"for"`         // duration; 0 means until DELETE /faults
 }
 
-// Duration is a time.Duration in Go's syntax in JSON.
+// Duration is a time.Duration that uses Go's syntax in JSON.
 type Duration time.Duration
 
-// UnmarshalText reads a duration such as "1.5s".
+// UnmarshalText parses a duration such as "1.5s".
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	*d = Duration(v)
 	return err
 }
 
-// MarshalText writes a duration.
+// MarshalText formats a duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Validate says what is wrong with f.
+// Validate returns an error if f is invalid.
 func (f Fault) Validate() error {
 	switch {
 	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
@@ -53,19 +53,19 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// silent reports whether no answer comes.
+// silent reports whether there is no response.
 func (f Fault) silent() bool { return f.Reset || f.HalfClose }
 
-// faults is the fault in effect.
+// faults contains the current fault.
 type faults struct {
 	mu    sync.Mutex
 	f     *Fault
 	left  int
 	until time.Time
-	over  chan struct{} // closed when the fault is replaced or taken away
+	over  chan struct{} // closed when the fault is replaced or removed
 }
 
-// set puts f in place of the one before; nil: none.
+// set replaces the current fault by f, which may be nil.
 func (fs *faults) set(f *Fault) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -78,8 +78,8 @@ func (fs *faults) set(f *Fault) {
 	}
 }
 
-// next returns the fault for a request, nil for none, and a channel that ends
-// its delay.
+// next returns the fault for a request, or nil, and a channel that ends its
+// delay.
 func (fs *faults) next() (*Fault, <-chan struct{}) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -96,7 +96,7 @@ func (fs *faults) next() (*Fault, <-chan struct{}) {
 	return f, fs.over
 }
 
-// wait waits for the fault's delay.
+// wait waits for the delay of the fault.
 func (f *Fault) wait(r *http.Request, over <-chan struct{}) {
 	if f.Delay == 0 {
 		return
@@ -110,7 +110,8 @@ func (f *Fault) wait(r *http.Request, over <-chan struct{}) {
 	}
 }
 
-// answer answers as f says; false: as usual.
+// answer sends the response of the fault. It returns false if the normal response
+// is to be sent.
 func (f *Fault) answer(w http.ResponseWriter) bool {
 	if f.Reset {
 		panic(http.ErrAbortHandler)
@@ -130,16 +131,16 @@ func (f *Fault) answer(w http.ResponseWriter) bool {
 	return true
 }
 
-// halfClose ends what we send on a connection, and reads what comes until the
-// client ends its half, or for some seconds.
+// halfClose closes the sending half of a connection, and reads until the client
+// closes its half, or for some seconds.
 func halfClose(w http.ResponseWriter) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // of HTTP/2, which we do not serve
+		panic(http.ErrAbortHandler) // only for HTTP/2, which the server does not support
 	}
 	defer c.Close()
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.CloseWrite() // the client may be gone
+		_ = t.CloseWrite() // the client may have disconnected
 	}
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	_, _ = io.Copy(io.Discard, c)

@@ -13,77 +13,77 @@ import (
 // staleNaN is a staleness marker.
 const staleNaN uint64 = 0x7ff0000000000002
 
-// Stats is what came, repetitions included.
+// Stats counts received data, including duplicates.
 type Stats struct {
-	Requests int64 `json:"requests"` // that were answered 2xx
-	Refused  int64 `json:"refused"`  // by a fault
-	Invalid  int64 `json:"invalid"`  // that could not be read
-	V2       int64 `json:"v2"`       // of the requests, those of remote write 2.0
-	Bytes    int64 `json:"bytes"`    // of their bodies, compressed
-	Raw      int64 `json:"raw"`      // and not compressed
+	Requests int64 `json:"requests"` // requests that were answered 2xx
+	Refused  int64 `json:"refused"`  // requests refused by a fault
+	Invalid  int64 `json:"invalid"`  // requests that could not be decoded
+	V2       int64 `json:"v2"`       // number of requests of remote write 2.0
+	Bytes    int64 `json:"bytes"`    // size of their bodies, compressed
+	Raw      int64 `json:"raw"`      // size of their bodies, decompressed
 
-	Samples    int64 `json:"samples"`    // of targets, histograms among them, markers not
-	Histograms int64 `json:"histograms"` // native ones
-	Report     int64 `json:"report"`     // of series that the collector makes of a scrape, such as up
-	Stale      int64 `json:"stale"`      // markers
+	Samples    int64 `json:"samples"`    // samples of targets, including histograms, without markers
+	Histograms int64 `json:"histograms"` // native histograms
+	Report     int64 `json:"report"`     // samples of series that the collector adds to a scrape, such as up
+	Stale      int64 `json:"stale"`      // staleness markers
 
-	Lines      int64 `json:"lines"`      // of logs
-	LineBytes  int64 `json:"line_bytes"` // of those, without their ends
-	Unnumbered int64 `json:"unnumbered"` // of the lines, those without a number
-	Streams    int   `json:"streams"`    // sets of labels that they had
+	Lines      int64 `json:"lines"`      // log lines
+	LineBytes  int64 `json:"line_bytes"` // size of the lines, without line ends
+	Unnumbered int64 `json:"unnumbered"` // lines without a number
+	Streams    int   `json:"streams"`    // number of their label sets
 
-	Sequences  int            `json:"sequences"`  // series that count scrapes, and files by level
-	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
-	Duplicates int64          `json:"duplicates"` // numbers that came again
-	Repeats    int64          `json:"repeats"`    // requests that came again, byte for byte the same
-	Changed    int64          `json:"changed"`    // numbers that came again with another timestamp, and those of lines that came again in another request
-	Reordered  int64          `json:"reordered"`  // numbers that came after a higher one
-	First      map[string]int `json:"first"`      // by instance, or file and level: the number that all its sequences had come to at first
-	Last       map[string]int `json:"last"`       // and the one that all have come to
+	Sequences  int            `json:"sequences"`  // number of series that count scrapes, and of files by level
+	Gaps       int64          `json:"gaps"`       // missing numbers in sequences
+	Duplicates int64          `json:"duplicates"` // duplicate numbers
+	Repeats    int64          `json:"repeats"`    // duplicate requests with the same bytes
+	Changed    int64          `json:"changed"`    // duplicate numbers with another timestamp, and duplicate lines in another request
+	Reordered  int64          `json:"reordered"`  // numbers that arrived after a higher one
+	First      map[string]int `json:"first"`      // by instance, or file and level: the first number that all its sequences reached
+	Last       map[string]int `json:"last"`       // the last number that all of them have reached
 }
 
-// ledger books samples. It is a visitor, for one request at a time.
+// ledger records samples. It is a visitor for one request at a time.
 type ledger struct {
 	stats     Stats
 	sequences map[uint64]*sequence // by hash of labels
 	files     map[string]*sequence // by the name in package logfiles
 	streams   map[uint64]struct{}  // by hash of labels
 	instances map[string]*instance
-	bodies    map[uint64]struct{} // of requests, by hash
+	bodies    map[uint64]struct{} // hashes of requests
 	owes      map[owed]struct{}
 	forgiven  map[owed]struct{}
 	down      map[string][]int64
 
-	repeated bool      // the request that is visited came before
-	visited  []*scrape // in it
-	cur      *sequence // of the series that is visited
+	repeated bool      // the current request is a duplicate
+	visited  []*scrape // scrapes in the current request
+	cur      *sequence // the sequence of the current series
 	report   bool
-	up       string // instance, if the series that is visited is up
+	up       string // the instance, if the current series is up
 }
 
 // instance is a target.
 type instance struct {
 	name    string
 	scrapes map[int]*scrape // by number
-	last    int             // the number that was visited last
+	last    int             // the last visited number
 	current *scrape         // the scrape with that number
 }
 
 // scrape is a number that all sequences of an instance have at the same time.
 type scrape struct {
 	t        int64     // timestamp
-	answered time.Time // when a request with some of it was last answered well, zero if never
+	answered time.Time // the last time a request that contained part of it was answered successfully; zero if never
 }
 
-// sequence is a series whose value rises by one at each scrape.
+// sequence is a series whose value increases by one with each scrape.
 type sequence struct {
 	instance    *instance // nil for a file
 	first, last int
 	missing     map[int]bool // numbers between first and last, at most maxMissing
 }
 
-// maxMissing bounds what a sequence remembers. A number that is missed beyond
-// that and comes late counts as a duplicate.
+// maxMissing limits the missing numbers that a sequence remembers. If a further
+// number is missing and arrives late, it counts as a duplicate.
 const maxMissing = 10_000
 
 func newLedger() *ledger {
@@ -146,8 +146,8 @@ func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 	}
 }
 
-// visit notes that a scrape is in the request, and reports whether it has the
-// timestamp that it had before.
+// visit records that a scrape is in the request, and reports whether it has the
+// same timestamp as before.
 func (l *ledger) visit(in *instance, n int, t int64) (same bool) {
 	if in.current == nil || in.last != n || len(l.visited) == 0 {
 		sc := in.scrapes[n]
@@ -161,8 +161,8 @@ func (l *ledger) visit(in *instance, n int, t int64) (same bool) {
 	return in.current.t == t
 }
 
-// number books the next number of a sequence. same says whether it is the same
-// sample as before if the number came before.
+// number records the next number of a sequence. If the number is a duplicate,
+// same is true if the sample is the same.
 func (l *ledger) number(s *sequence, n int, same bool) {
 	switch {
 	case s.first < 0:
@@ -175,7 +175,7 @@ func (l *ledger) number(s *sequence, n int, same bool) {
 		l.stats.Gaps--
 		l.stats.Reordered++
 	case n < s.first:
-		// What the sink saw first was not the first.
+		// The first number that arrived was not the lowest.
 		l.gap(s, n+1, s.first)
 		l.stats.Reordered++
 		s.first = n
@@ -187,7 +187,7 @@ func (l *ledger) number(s *sequence, n int, same bool) {
 	}
 }
 
-// gap books that the numbers from from to below to are missing.
+// gap records that the numbers from from up to to-1 are missing.
 func (l *ledger) gap(s *sequence, from, to int) {
 	l.stats.Gaps += int64(to - from)
 	for n := from; n < to && len(s.missing) < maxMissing; n++ {
@@ -198,7 +198,8 @@ func (l *ledger) gap(s *sequence, from, to int) {
 	}
 }
 
-// snapshot returns the figures; detail says whether by instance too.
+// snapshot returns the statistics. If detail is true, they include the numbers by
+// instance.
 func (l *ledger) snapshot(detail bool) Stats {
 	st := l.stats
 	st.Sequences, st.Streams = len(l.sequences)+len(l.files), len(l.streams)

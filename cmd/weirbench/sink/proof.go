@@ -12,21 +12,21 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// Proof is what a ledger says about loss, sequence by sequence.
+// Proof describes the loss of samples in a ledger, by sequence.
 type Proof struct {
-	// Missing has, by instance and number of a scrape, in how many of the
-	// instance's sequences that number is missing: before, between or after
-	// what arrived, up to what was asked for. Forgiven ones are left out.
+	// Missing contains the number of sequences in which a number is missing, by
+	// instance and number of a scrape: before, between or after the numbers that
+	// arrived, up to the given number. It does not include forgiven ones.
 	Missing map[string]map[int]int
-	// Forgiven has, by instance and number, in how many sequences it was.
+	// Forgiven contains the number of sequences in which a number was forgiven,
+	// by instance and number.
 	Forgiven map[string]map[int]int
-	// Sequences is how many an instance has.
+	// Sequences is the number of sequences of each instance.
 	Sequences map[string]int
-	// Owed is how many samples of sequences were owed (see Server.Owe) and did
-	// not arrive.
+	// Owed is the number of samples passed to Server.Owe that did not arrive.
 	Owed int
-	// Down has, by instance, the times of the samples of up that were 0, Unix
-	// ms: scrapes that failed.
+	// Down contains the times of the samples of up with the value 0, by instance,
+	// in Unix ms: scrapes that failed.
 	Down map[string][]int64
 }
 
@@ -36,16 +36,16 @@ type owed struct {
 	n      int
 }
 
-// Arrival says whether all samples of a request arrived, in whichever requests.
+// Arrival tells whether all samples of a request arrived, in whichever requests.
 type Arrival struct {
 	Known    bool
-	Answered time.Time // when a request with one of their scrapes was last answered well, zero if never
+	Answered time.Time // the last time a request with one of their scrapes was answered successfully; zero if never
 }
 
-// Owe notes that the samples of a request, compressed as it is sent, are to
-// arrive: whoever writes down what a collector has accepted learns from Prove
-// whether they came. It returns the number of samples, and whether they arrived
-// already.
+// Owe records that the samples of a request, which is compressed, must arrive.
+// Callers that know what a collector has accepted can check with Prove whether it
+// arrived. Owe returns the number of samples, and whether they have already
+// arrived.
 func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
 	a.Known = true
 	samples, err = s.recordSamples(body, v2, func(l *ledger, o owed) {
@@ -60,8 +60,8 @@ func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
 	return samples, a, err
 }
 
-// Forgive notes that the samples of a request need not arrive: it was damaged
-// on purpose.
+// Forgive records that the samples of a request need not arrive, because it was
+// damaged on purpose.
 func (s *Server) Forgive(body []byte, v2 bool) (samples int, err error) {
 	return s.recordSamples(body, v2, func(l *ledger, o owed) {
 		delete(l.owes, o)
@@ -86,13 +86,13 @@ func (s *Server) recordSamples(body []byte, v2 bool, f func(*ledger, owed)) (sam
 	return n.samples, err
 }
 
-// noting is a visitor that hands on the samples of sequences.
+// noting is a visitor that forwards the samples of sequences.
 type noting struct {
 	l        *ledger
 	f        func(*ledger, owed)
 	samples  int
-	hash     uint64 // of the series that is visited
-	sequence bool   // it is one
+	hash     uint64 // hash of the current series
+	sequence bool   // the current series is a sequence
 }
 
 func (v *noting) wants(name []byte) bool { return isSequence(name) }
@@ -112,7 +112,7 @@ func sequenceNumber(bits uint64) int {
 	return int(math.Float64frombits(bits) - target.SequenceBase)
 }
 
-// Prove says what is missing of the scrapes 1 to last[instance].
+// Prove returns which of the scrapes 1 to last[instance] are missing.
 func (s *Server) Prove(last map[string]int) Proof {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func TestProve(t *testing.T) {
 	e.mustSend(seq(2), other(1), up)
 	e.mustSend(seq(3), other(2))
 	e.mustSend(seq(6), other(6), row{"up", "b:1", 0}, row{"up", "a:1", 1})
-	e.mustSend(seq(2), other(1), up) // again
+	e.mustSend(seq(2), other(1), up) // a duplicate
 	if samples, err := e.sink.Forgive(messageV1(other(4), row{"x", "a:1", 4}), false); err != nil || samples != 2 {
 		t.Errorf("Forgive: %d samples, %v", samples, err)
 	}
@@ -76,7 +76,7 @@ func TestOwe(t *testing.T) {
 	check := func(want int) {
 		t.Helper()
 		if got := e.sink.Prove(nil).Owed; got != want {
-			t.Errorf("%d samples are owed, want %d", got, want)
+			t.Errorf("%d samples have not arrived, want %d", got, want)
 		}
 	}
 	if n, a := owe(v1, false); n != 3 || a.Known {
@@ -85,8 +85,9 @@ func TestOwe(t *testing.T) {
 	if n, _ := owe(v2, true); n != 1 {
 		t.Errorf("got %d samples of 2.0", n)
 	}
-	check(3) // x is no sequence
-	// What is kept and refused has arrived, and is not answered.
+	check(3) // x is not a sequence
+	// Data that is kept and refused has arrived, but was not answered
+	// successfully.
 	e.command("POST", "/faults", `{"status": 503, "keep": true}`)
 	_ = e.send(seq(1), seq(2), row{"x", "a:1", 3}) // refused
 	e.command("DELETE", "/faults", "")
@@ -106,6 +107,6 @@ func TestOwe(t *testing.T) {
 	}
 	check(0)
 	if _, _, err := e.sink.Owe([]byte("no snappy"), false); err == nil {
-		t.Error("something else than a request is owed")
+		t.Error("Owe accepted something that is not a request")
 	}
 }

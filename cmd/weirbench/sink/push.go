@@ -11,13 +11,13 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// push takes a push request of Loki. It does not use weir's decoder, whose
-// mistakes it is to see.
+// push handles a push request of Loki. It does not use weir's decoder, so that
+// errors in it are detected.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	s.receiveRequest(w, r, notPush(r.Header.Get("Content-Type")), s.bookPush, func() {})
 }
 
-// notPush says what is wrong with the content type of a push request.
+// notPush returns the error in the content type of a push request, or nil.
 func notPush(contentType string) error {
 	if typ, _, err := mime.ParseMediaType(contentType); err != nil || typ != "application/x-protobuf" {
 		return fmt.Errorf("cannot take content type %q: send application/x-protobuf", contentType)
@@ -25,8 +25,7 @@ func notPush(contentType string) error {
 	return nil
 }
 
-// lines takes lines as they are, one after the other, as collectors send them
-// that know nothing of Loki.
+// lines handles plain lines, as collectors without Loki support send them.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 	f, refused := s.applyFault(w, r)
 	if refused {
@@ -36,7 +35,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 	defer scratches.Put(b)
 	b.in.Reset()
 	if _, err := b.in.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequest)); err != nil {
-		return // the client left
+		return // the client disconnected
 	}
 	s.bookLines(b.in.Bytes())
 	if f != nil {
@@ -44,7 +43,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bookLines reads lines into the ledger.
+// bookLines records lines in the ledger.
 func (s *Server) bookLines(text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,9 +54,10 @@ func (s *Server) bookLines(text []byte) {
 	}
 }
 
-// bookPush reads a push request into the ledger, all of it or nothing.
+// bookPush records a push request in the ledger, completely or not at all.
 //
-// Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
+// Format:
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
 func (s *Server) bookPush(b *scratch) error {
 	if err := eachLine(b.raw, func([]byte) {}, func([]byte) {}); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Server) bookPush(b *scratch) error {
 	return eachLine(b.raw, l.stream, l.line)
 }
 
-// eachLine calls stream and line for what is in a push request, in its order.
+// eachLine calls stream and line for the content of a push request, in order.
 func eachLine(b []byte, stream, line func([]byte)) (err error) {
 	var f field
 	for len(b) > 0 {
@@ -120,10 +120,10 @@ func entryLine(entry []byte) (line []byte, err error) {
 	return line, nil
 }
 
-// stream books a stream by its labels.
+// stream records a stream by its labels.
 func (l *ledger) stream(labels []byte) { l.streams[xxhash.Sum64(labels)] = struct{}{} }
 
-// line books a line, and the number in it.
+// line records a line and its number.
 func (l *ledger) line(line []byte) {
 	l.stats.Lines++
 	l.stats.LineBytes += int64(len(line))

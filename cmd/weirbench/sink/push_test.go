@@ -19,10 +19,10 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 )
 
-// numbered is a line of a file's info lines.
+// numbered returns an info line of a file with a number.
 func numbered(n int) string { return fmt.Sprintf("level=info seq=#00001i-%010d", n) }
 
-// pushLines pushes lines as one stream, and returns the status.
+// pushLines pushes lines as one stream and returns the status.
 func (e *endpoint) pushLines(contentType string, lines ...string) int {
 	e.t.Helper()
 	s := push.Stream{Labels: `{job="bench"}`}
@@ -83,7 +83,7 @@ func TestPushRefused(t *testing.T) {
 	}
 	f(e.pushLines("application/json", "x"), 415)
 	f(e.post("/loki/api/v1/push", "application/x-protobuf", []byte("no snappy")), 400)
-	// A good stream before what cannot be read is not booked either.
+	// A valid stream before an invalid one is not recorded either.
 	good, err := (&push.PushRequest{Streams: []push.Stream{{Labels: "{}", Entries: []push.Entry{{Line: numbered(1)}}}}}).Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// FuzzPush finds the lines that Loki's types find, in what both can read.
+// FuzzPush checks that the sink finds the same lines as Loki's types, if both can
+// decode the request.
 func FuzzPush(f *testing.F) {
 	add := func(p *push.PushRequest) {
 		b, err := p.Marshal()

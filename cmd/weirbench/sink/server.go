@@ -1,12 +1,13 @@
-// Package sink receives what collectors send by Prometheus remote write, 1.0
-// and 2.0, and lines by Loki's push or as they are, and books it: how much came,
-// and whether every scrape and every line did. It stores nothing and answers at
-// once, unless it is told to misbehave.
+// Package sink receives data from collectors through Prometheus remote write 1.0
+// and 2.0, Loki's push API, and as plain lines. It counts the data and checks
+// whether every scrape and every line arrived. It stores nothing and responds
+// immediately, unless a fault is set.
 //
-// The rules to know. Sequence series (see package target) are the proof: their
-// values are the numbers of the scrapes, so a number that is missing, comes
-// twice or late is seen. Lines of package logfiles have such numbers in them. Native histograms and staleness markers count, and are
-// no numbers. A request that is refused leaves no trace but in Refused.
+// Loss is detected with sequence series (see package target): their values are
+// the numbers of the scrapes, so missing, duplicate and late numbers are visible.
+// Lines of package logfiles contain such numbers. Native histograms and staleness
+// markers are counted but have no numbers. A request that is refused only affects
+// Refused.
 package sink
 
 import (
@@ -27,7 +28,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// maxRequest bounds a request, compressed or not.
+// maxRequest is the maximum size of a request, compressed or decompressed.
 const maxRequest = 256 << 20
 
 // Server is a remote write endpoint on loopback.
@@ -49,7 +50,7 @@ func Listen(addr string) (*Server, error) {
 	return &Server{listener: l, ledger: newLedger()}, nil
 }
 
-// Address returns where the server listens.
+// Address returns the address of the server.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Serve answers until ctx ends.
@@ -63,10 +64,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handler takes writes at POST /api/v1/write, pushes at POST /loki/api/v1/push,
-// lines at POST /lines, and control commands: GET /stats
-// (with ?detail=1 by instance too), POST /reset, POST /faults with a Fault and
-// DELETE /faults.
+// Handler handles writes at POST /api/v1/write, pushes at POST /loki/api/v1/push,
+// lines at POST /lines, and control commands: GET /stats (with ?detail=1 also by
+// instance), POST /reset, POST /faults with a Fault and DELETE /faults.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/write", s.write)
@@ -96,8 +96,8 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// SetFault makes the server misbehave so, until another fault is set; nil: not
-// any more.
+// SetFault sets the fault of the server, until another one is set. nil removes
+// it.
 func (s *Server) SetFault(f *Fault) error {
 	if f != nil {
 		if err := f.Validate(); err != nil {
@@ -108,7 +108,7 @@ func (s *Server) SetFault(f *Fault) error {
 	return nil
 }
 
-// Stats returns what came until now.
+// Stats returns the statistics so far.
 func (s *Server) Stats(detail bool) Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,9 +140,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// receiveRequest reads and decompresses a request, books it, and answers as the fault in
-// effect says, or well: good is called before a good answer, to set headers. unsupported is what
-// is wrong with its content type, if anything is.
+// receiveRequest reads and decompresses a request, records it with book, and
+// sends the response of the current fault or a successful one. It calls good
+// before a successful response to set headers. unsupported is the error in the
+// content type, or nil.
 func (s *Server) receiveRequest(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, good func()) {
 	f, refused := s.applyFault(w, r)
 	if refused {
@@ -156,7 +157,7 @@ func (s *Server) receiveRequest(w http.ResponseWriter, r *http.Request, unsuppor
 	}
 	b.in.Reset()
 	if _, err := b.in.ReadFrom(io.LimitReader(r.Body, maxRequest)); err != nil {
-		return // the client left
+		return // the client disconnected
 	}
 	if n, err := s2.DecodedLen(b.in.Bytes()); err != nil || n > maxRequest {
 		s.invalid(w, http.StatusBadRequest, fmt.Errorf("cannot decompress the request: %d bytes, %w", n, err))
@@ -178,8 +179,8 @@ func (s *Server) receiveRequest(w http.ResponseWriter, r *http.Request, unsuppor
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// applyFault returns the fault for a request, nil for none, and whether the request
-// was refused by it.
+// applyFault returns the fault for a request, or nil, and whether the fault
+// refused the request.
 func (s *Server) applyFault(w http.ResponseWriter, r *http.Request) (f *Fault, refused bool) {
 	f, over := s.faults.next()
 	if f == nil {
@@ -194,13 +195,13 @@ func (s *Server) applyFault(w http.ResponseWriter, r *http.Request) (f *Fault, r
 	return f, true
 }
 
-// written is what one request held.
+// written counts the content of one request.
 type written struct {
 	samples, histograms int64
 	scrapes             []*scrape
 }
 
-// book reads a request into the ledger.
+// book records a request in the ledger.
 func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +237,7 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	return written{samples: all - histograms, histograms: histograms, scrapes: l.visited}, nil
 }
 
-// answered notes that a request gets a good answer now.
+// answered records that a request gets a successful response now.
 func (s *Server) answered(w written) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +260,7 @@ func (s *Server) invalid(w http.ResponseWriter, status int, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// isV2 says which version a request is of.
+// isV2 returns the version of a request.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 func isV2(contentType string) (bool, error) {

@@ -141,7 +141,7 @@ func (e *endpoint) command(method, path, body string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// stats are what a person reads.
+// stats requests the statistics.
 func (e *endpoint) stats() (st sink.Stats) {
 	e.t.Helper()
 	_, body := e.command("GET", "/stats?detail=1", "")
@@ -246,13 +246,13 @@ func TestSequences(t *testing.T) {
 	}
 	f("1 2 3 4", 0, 0, 0, 1, 4)
 	f("7 8 9", 0, 0, 0, 7, 9)
-	// Missing.
+	// Missing numbers.
 	f("1 2 4 5", 1, 0, 0, 1, 5)
 	f("1 5", 3, 0, 0, 1, 5)
-	// Again.
+	// Duplicates.
 	f("1 2 2 3", 0, 1, 0, 1, 3)
 	f("1 2 3 1 2 3", 0, 3, 0, 1, 3)
-	// Late.
+	// Late numbers.
 	f("1 3 2 4", 0, 0, 1, 1, 4)
 	f("1 3 2 2 4", 0, 1, 1, 1, 4)
 	f("1 5 3 6", 2, 0, 1, 1, 6)
@@ -284,7 +284,7 @@ func TestFaults(t *testing.T) {
 			t.Fatalf("%s answers %d %s", fault, status, body)
 		}
 		check(e, e.send(seq(1)))
-		// And it ends.
+		// The fault ends.
 		if status, _ := e.command("DELETE", "/faults", ""); status != 200 {
 			t.Fatalf("DELETE answers %d", status)
 		}
@@ -337,7 +337,7 @@ func TestDelayEnds(t *testing.T) {
 	for range 2 {
 		go func() { done <- e.send(seq(1)) }()
 	}
-	// One of them is delayed, the other one is not.
+	// One of them is delayed, the other is not.
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -406,9 +406,9 @@ func TestInvalidRequests(t *testing.T) {
 		}
 	}
 	f(400, v1, []byte("no snappy"))
-	f(400, v1, []byte{0xff, 0xff, 0xff, 0xff, 0x0f}) // says it is 4 GB
+	f(400, v1, []byte{0xff, 0xff, 0xff, 0xff, 0x0f}) // claims to have 4 GB
 	f(400, v1, snappy.Encode(nil, []byte("\x0a\x7fshort")))
-	f(400, v2, snappy.Encode(nil, []byte("\x2a\x04\x0a\x02\x05\x06"))) // symbols that are not there
+	f(400, v2, snappy.Encode(nil, []byte("\x2a\x04\x0a\x02\x05\x06"))) // references to symbols that do not exist
 	f(400, v2, snappy.Encode(nil, []byte("\x2a\x03\x0a\x01\x05")))     // a name without a value
 	f(400, v2, snappy.Encode(nil, []byte("\x2a\x02\x08\x05")))         // not packed
 	f(415, "text/plain", nil)
@@ -433,8 +433,8 @@ func FuzzWrite(f *testing.F) {
 		}
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
-		// What Prometheus's own types cannot read need not be refused, but the
-		// other way round it must be taken.
+		// The sink may accept requests that Prometheus's own types cannot decode,
+		// but it must accept all that they can decode.
 		var unmarshal error
 		if v2 {
 			unmarshal = new(writev2.Request).Unmarshal(message)

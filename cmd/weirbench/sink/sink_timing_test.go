@@ -19,8 +19,8 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// requests returns the requests, of each version of remote write, with what the
-// bench's targets show at one scrape.
+// requests returns requests, for each version of remote write, with one scrape of
+// the benchmark's targets.
 func requests(b *testing.B, targets int) (v1, v2 [][]byte) {
 	b.Helper()
 	body, err := target.NewBody(target.Defaults())
@@ -62,8 +62,8 @@ func requests(b *testing.B, targets int) (v1, v2 [][]byte) {
 	return v1, v2
 }
 
-// BenchmarkWrite is what a write costs the sink, by sample, without the
-// connection.
+// BenchmarkWrite measures the cost of a write for the sink, per sample, without
+// the connection.
 func BenchmarkWrite(b *testing.B) {
 	v1, v2 := requests(b, 100)
 	run := func(name, contentType string, bodies [][]byte) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Lines takes lines over TCP, one after the other, as rsyslog sends them, and
-// books them in a Server's ledger.
+// Lines receives plain lines over TCP, as rsyslog sends them, and records them in
+// the ledger of a Server.
 type Lines struct {
 	s        *Server
 	listener net.Listener
@@ -24,10 +24,10 @@ func (s *Server) ListenLines() (*Lines, error) {
 	return &Lines{s: s, listener: l}, nil
 }
 
-// Address returns where it listens.
+// Address returns the address on which it listens.
 func (l *Lines) Address() string { return l.listener.Addr().String() }
 
-// Serve takes lines until ctx ends.
+// Serve receives lines until ctx ends.
 func (l *Lines) Serve(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -46,7 +46,7 @@ func (l *Lines) Serve(ctx context.Context) {
 	}
 }
 
-// read books what comes on a connection.
+// read records the lines of a connection.
 func (l *Lines) read(c net.Conn) {
 	in := bufio.NewScanner(c)
 	in.Buffer(make([]byte, 256<<10), maxRequest)

@@ -5,30 +5,30 @@ import (
 	"strconv"
 )
 
-// Body is what a target shows: a template whose digits are written anew for
-// every scrape, so that serving it costs a copy and a few digits per line.
+// Body is the page of a target: a template whose digits are overwritten for every
+// scrape, so that serving it costs a copy and a few digits per line.
 type Body struct {
 	text  []byte
-	names []string // of the samples, by line
+	names []string // names of the samples, by line
 	nums  []number
-	churn []int // where in text the generation of a line stands
-	lives int   // scrapes after which a line is renamed
+	churn []int // positions in text of the generations of lines
+	lives int   // number of scrapes after which a line is renamed
 }
 
-// number is a value in the template. It counts in units of its last digit:
-// at scrape n of a target with that salt it is base + (n+salt mod lap)·step. A
-// counter is reset with every lap, as if its process had been restarted.
+// number is a value in the template. It counts in units of its last digit: at
+// scrape n of a target with the given salt, it is base + (n+salt mod lap)·step. A
+// counter is reset after each lap, as if its process had been restarted.
 type number struct {
-	at, end         int // its text: digits, at most one of them replaced by a dot
+	at, end         int // position of its text: digits, one of which may be a dot
 	base, step, lap uint64
-	sequence        bool // base + n, whichever the target
+	sequence        bool // the value is base + n for every target
 }
 
-// SequenceBase is the value of a sequence series at scrape 0: scrape n of a
-// target has SequenceBase + n.
+// SequenceBase is the value of a sequence series at scrape 0. At scrape n, it is
+// SequenceBase + n.
 const SequenceBase = 1_000_000_000
 
-// SequencePrefix is how the names of sequence series begin.
+// SequencePrefix is the prefix of the names of sequence series.
 const SequencePrefix = "weirbench_sequence_"
 
 // generationDigits is the width of the label value that changes with churn.
@@ -50,14 +50,14 @@ func (b *Body) Append(dst []byte, target, n int) []byte {
 		putDigits(out[m.at:m.end], v)
 	}
 	for i, at := range b.churn {
-		// The lines take turns, so that each scrape renames as many.
+		// The lines take turns, so that each scrape renames the same number of
+		// lines.
 		putDigits(out[at:at+generationDigits], uint64((n+i)/b.lives))
 	}
 	return dst
 }
 
-// putDigits writes v over the digits in text, from the right, and leaves a dot
-// where it is.
+// putDigits writes v over the digits in text, from the right, and keeps a dot.
 func putDigits(text []byte, v uint64) {
 	for i := len(text) - 1; i >= 0; i-- {
 		if text[i] == '.' {
@@ -74,7 +74,7 @@ func (b *Body) Len() int { return len(b.names) }
 // Bytes returns the size of a scrape.
 func (b *Body) Bytes() int { return len(b.text) }
 
-// Count returns the number of samples whose name keep is true for.
+// Count returns the number of samples for whose names keep returns true.
 func (b *Body) Count(keep func(name string) bool) (n int) {
 	for _, name := range b.names {
 		if keep(name) {
@@ -84,22 +84,22 @@ func (b *Body) Count(keep func(name string) bool) (n int) {
 	return n
 }
 
-// writer puts a body together.
+// writer builds a body.
 type writer struct {
 	Body
 	format    Format
 	idle      int // samples that do not change
 	rng       uint64
-	sequences int // written so far
+	sequences int // number of sequences written so far
 }
 
-// rand returns a number below n; the same series of them in every run.
+// rand returns a number below n. The numbers are the same in every run.
 func (w *writer) rand(n uint64) uint64 {
 	w.rng = w.rng*6364136223846793005 + 1442695040888963407
 	return (w.rng >> 33) % n
 }
 
-// family begins a family; kind is Prometheus's word for its type.
+// family begins a family. kind is its type in Prometheus's terms.
 func (w *writer) family(name, kind, help string) {
 	if w.format == OpenMetrics && kind == "counter" {
 		name = name[:len(name)-len("_total")]
@@ -107,8 +107,8 @@ func (w *writer) family(name, kind, help string) {
 	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// isIdle reports whether the next n lines are of something idle: a tenth of all
-// lines is.
+// isIdle reports whether the next n lines belong to something idle. A tenth of
+// all lines do.
 func (w *writer) isIdle(n int) bool {
 	if (w.idle+n)*10 > len(w.names)+n {
 		return false
@@ -137,9 +137,9 @@ func (w *writer) series(name, labels string) {
 	w.names = append(w.names, name)
 }
 
-// value ends a line with a value of the given shape: digits, maybe a dot and an
-// exponent. It moves by step units of the last digit at every scrape, unless it
-// rests.
+// value ends a line with a value of the given shape: digits, with an optional dot
+// and exponent. It increases by step units of the last digit with every scrape,
+// unless it rests.
 func (w *writer) value(shape string, step uint64, rests bool) {
 	end := 0
 	for end < len(shape) && shape[end] != 'e' {
@@ -168,8 +168,8 @@ func (w *writer) value(shape string, step uint64, rests bool) {
 	w.nums = append(w.nums, number{at: at, end: at + end, base: base, step: step, lap: lap})
 }
 
-// longestLap is for values with room for more: those of a histogram, which must
-// be reset together.
+// longestLap is the lap of values with more digits: those of a histogram, which
+// must be reset together.
 const longestLap = 50_000
 
 // sequence writes a family of one series that counts the scrapes.

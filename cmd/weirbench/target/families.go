@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// perHandler is how many samples one handler of the application has.
+// perHandler is the number of samples of one handler of the application.
 const perHandler = 40
 
-// newBody writes a body of o.Series samples: what a service in Go shows of its
-// runtime, then requests, latencies, sizes, calls and caches by handler, and
-// gauges for what is left.
+// newBody creates a body with o.Series samples: runtime metrics of a Go service,
+// then requests, latencies, sizes, calls and caches by handler, and gauges for
+// the rest.
 func newBody(o Options) *Body {
 	w := &writer{format: o.Format, rng: 1}
 	if o.Churn > 0 {
@@ -27,7 +27,7 @@ func newBody(o Options) *Body {
 	handlers := left / perHandler
 	families := []func(*writer, int){requests, durations, sizes, calls, caches}
 	for i, f := range families {
-		// Sequences stand between families, as evenly as that goes.
+		// Sequences are distributed between families as evenly as possible.
 		for w.sequences < o.Sequences*(i+1)/(len(families)+1) {
 			w.sequence()
 		}
@@ -49,8 +49,8 @@ func newBody(o Options) *Body {
 	return &w.Body
 }
 
-// runtimeMetrics are series without labels, such as client_golang's collectors
-// show.
+// runtimeMetrics are series without labels, like those of client_golang's
+// collectors.
 var runtimeMetrics = []struct {
 	name, kind, shape string
 	step              uint64
@@ -78,7 +78,7 @@ var runtimeMetrics = []struct {
 	{"process_start_time_seconds", "gauge", "1.73200000012e+09", 1, "Start time of the process since unix epoch in seconds."},
 }
 
-// handler is the path of a handler, of different lengths.
+// handler returns the path of a handler. Paths have different lengths.
 func handler(i int) string {
 	nouns := [...]string{"orders", "customers", "invoices", "shipments", "warehouse-locations", "carts", "payments", "sessions", "recommendations", "prices"}
 	verbs := [...]string{"", "/{id}", "/{id}/items", "/search", "/{id}/items/{item}/history"}
@@ -101,10 +101,10 @@ func requests(w *writer, handlers int) {
 	}
 }
 
-// histogram writes one child of a histogram family, and sum and count.
+// histogram writes one child of a histogram family with its sum and count.
 func histogram(w *writer, name, labels string, bounds []string, sum string) {
 	idle := w.isIdle(len(bounds) + 2)
-	count, step := 1_000_000+w.rand(10000), uint64(0) // room for a longest lap
+	count, step := 1_000_000+w.rand(10000), uint64(0) // enough digits for the longest lap
 	for _, le := range bounds {
 		w.series(name+"_bucket", labels+`,le="`+le+`"`)
 		step += 1 + w.rand(9)

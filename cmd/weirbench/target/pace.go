@@ -2,21 +2,21 @@ package target
 
 import "time"
 
-// pace counts how often a target was asked late: one and a half intervals after
-// the time before, or later. What was left out counts by the intervals that
+// pace counts how often a target was scraped late: one and a half intervals after
+// the previous scrape, or later. Missing scrapes count by the intervals that
 // passed.
 type pace struct {
 	last  time.Time // zero before the first scrape
 	count int64
 }
 
-// recordScrape notes a scrape.
+// recordScrape records a scrape.
 func (p *pace) recordScrape(now time.Time, interval time.Duration) {
 	p.count = p.countLate(now, interval)
 	p.last = now
 }
 
-// countLate returns how often it was late until now.
+// countLate returns the number of late scrapes so far.
 func (p *pace) countLate(now time.Time, interval time.Duration) int64 {
 	if p.last.IsZero() || interval <= 0 {
 		return p.count

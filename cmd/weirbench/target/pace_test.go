@@ -12,7 +12,7 @@ func TestPace(t *testing.T) {
 		began := time.Unix(1e9, 0)
 		for i, s := range at {
 			now := began.Add(time.Duration(s * float64(time.Second)))
-			if i == len(at)-1 { // the last is when it is looked at
+			if i == len(at)-1 { // the last one is the time of the check
 				if got := p.countLate(now, time.Second); got != want {
 					t.Errorf("asked at %v it is %d times late, want %d", at, got, want)
 				}
@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 			p.recordScrape(now, time.Second)
 		}
 	}
-	f(0, 100) // never asked
+	f(0, 100) // never scraped
 	f(0, 0, 1, 2.4, 3, 4, 5.4)
 	f(1, 0, 1, 2.6, 3, 4)
 	f(1, 0, 1, 2.6)

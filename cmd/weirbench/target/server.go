@@ -34,22 +34,22 @@ type one struct {
 	number   int
 	listener net.Listener
 
-	// A scrape that is not read to its end is none: the next one is the same
-	// again. So a target answers one scrape at a time.
+	// A scrape that is not read to its end does not count, and the next one gets
+	// the same body. Therefore, a target answers one scrape at a time.
 	mu      sync.Mutex
 	scrapes int
-	refused int // while frozen
+	refused int // number of scrapes while frozen
 	pace    pace
 }
 
-// Stats is what was served.
+// Stats counts the served scrapes.
 type Stats struct {
-	Series  int            `json:"series"`  // of a target
+	Series  int            `json:"series"`  // per target
 	Scrapes map[string]int `json:"scrapes"` // by address
 	Refused map[string]int `json:"refused"` // by address: scrapes while it was frozen
 	Aborted int64          `json:"aborted"` // scrapes that were not read to their end
-	Late    int64          `json:"late"`    // times that a target was not scraped for one and a half of its intervals
-	Bytes   int64          `json:"bytes"`   // of bodies, as they were sent
+	Late    int64          `json:"late"`    // how often a target was not scraped for one and a half of its intervals
+	Bytes   int64          `json:"bytes"`   // size of the bodies as they were sent
 }
 
 // Total returns the scrapes of all targets.
@@ -60,7 +60,7 @@ func (s Stats) Total() (n int64) {
 	return n
 }
 
-// Listen opens the ports, each free one that the system chooses.
+// Listen opens the ports, which are free ones that the system chooses.
 func Listen(o Options) (_ *Server, err error) {
 	s := &Server{o: o}
 	if s.body, err = NewBody(o); err != nil {
@@ -93,14 +93,14 @@ func (s *Server) close() {
 	}
 }
 
-// Body returns what the targets show.
+// Body returns the body of the targets.
 func (s *Server) Body() *Body { return s.body }
 
 // Control returns the address of the control endpoint: GET /stats, POST
 // /freeze and POST /thaw.
 func (s *Server) Control() string { return s.control.Addr().String() }
 
-// Addresses returns the targets' addresses.
+// Addresses returns the addresses of the targets.
 func (s *Server) Addresses() []string {
 	out := make([]string, len(s.targets))
 	for i, t := range s.targets {
@@ -138,14 +138,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Freeze makes the targets answer 503, or as usual again. When it returns no
-// scrape is being answered otherwise.
+// Freeze makes the targets answer 503, or normally again. When it returns, no
+// scrape is being answered in the previous way.
 func (s *Server) Freeze(frozen bool) {
 	s.frozen.Store(frozen)
 	s.Stats() // waits for the scrapes that are being answered
 }
 
-// Stats returns what was served until now.
+// Stats returns the statistics so far.
 func (s *Server) Stats() Stats {
 	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}}
 	for _, t := range s.targets {
@@ -157,13 +157,13 @@ func (s *Server) Stats() Stats {
 		}
 		t.mu.Unlock()
 	}
-	st.Aborted, st.Bytes = s.aborted.Load(), s.bytes.Load() // of scrapes that were waited for
+	st.Aborted, st.Bytes = s.aborted.Load(), s.bytes.Load() // read after waiting for scrapes
 	return st
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// ServeHTTP is a scrape.
+// ServeHTTP answers a scrape.
 func (t *one) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/metrics" {
 		http.NotFound(w, r)
@@ -214,7 +214,7 @@ var compressors = sync.Pool{New: func() any {
 	return zw
 }}
 
-// counter counts what goes through.
+// counter counts the bytes that are written.
 type counter struct {
 	w io.Writer
 	n int

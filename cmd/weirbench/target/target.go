@@ -1,12 +1,12 @@
-// Package target serves what a bench scrapes: many targets in one process, each
-// with the body of a service in Go. It is no model of odd targets: the bodies
-// are well formed and quick. Every target listens on a port of its own, as
-// targets do, so that instance tells them apart.
+// Package target serves the targets of a benchmark: many targets in one process,
+// each with the page of a Go service. It does not simulate unusual targets: the
+// pages are valid and fast. Every target listens on its own port, so that the
+// label instance identifies it.
 //
-// The rules to know. Scrape n of a target is a function of the target and n
-// alone; nine of ten values change from one to the next. Sequence series show n
-// itself (see SequenceBase), so who receives them can tell a lost scrape. n
-// counts the scrapes that were answered, from 1.
+// Scrape n of a target depends only on the target and n; nine of ten values
+// change from one scrape to the next. Sequence series have n as their value (see
+// SequenceBase), so that the receiver can detect a lost scrape. n counts the
+// scrapes that were answered, from 1.
 package target
 
 import (
@@ -18,13 +18,13 @@ import (
 // Format is the syntax of the bodies.
 type Format string
 
-// The formats; every scraper gets the one chosen, whatever it asks for.
+// The formats. Every scraper gets the configured one, whatever it requests.
 const (
 	Text        Format = "text"
 	OpenMetrics Format = "openmetrics"
 )
 
-// contentType is how the format is called in HTTP.
+// contentType returns the Content-Type of the format.
 func (f Format) contentType() string {
 	if f == OpenMetrics {
 		return "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -32,34 +32,34 @@ func (f Format) contentType() string {
 	return "text/plain; version=0.0.4; charset=utf-8"
 }
 
-// Gzip is when bodies are compressed.
+// Gzip determines when bodies are compressed.
 type Gzip string
 
-// The ways of compression.
+// The values of Gzip.
 const (
 	GzipOff    Gzip = "off"    // never
-	GzipAccept Gzip = "accept" // for who accepts it
-	GzipAlways Gzip = "always" // for everybody
+	GzipAccept Gzip = "accept" // if the scraper accepts it
+	GzipAlways Gzip = "always" // always
 )
 
-// Options say what there is to scrape.
+// Options configure the targets.
 type Options struct {
 	Targets   int
-	Series    int // of a target, the sequences among them
+	Series    int // per target, including the sequences
 	Sequences int // series of a target that count its scrapes
 	Format    Format
 	Gzip      Gzip
-	Churn     float64 // part of a target's series that gets another label value at each scrape, 0 to 1
+	Churn     float64 // fraction of a target's series that get another label value at each scrape, 0 to 1
 
-	Interval time.Duration // at which a target is to be scraped, to count what is late; 0: nobody knows
+	Interval time.Duration // scrape interval, for counting late scrapes; 0 if it is unknown
 }
 
-// Defaults returns the options of the bench's usual load.
+// Defaults returns the options of the benchmark's usual load.
 func Defaults() Options {
 	return Options{Targets: 100, Series: 1000, Sequences: 5, Format: Text, Gzip: GzipOff}
 }
 
-// Validate says what is wrong with o.
+// Validate returns an error if o is invalid.
 func (o Options) Validate() error {
 	var errs []error
 	if o.Targets < 1 || o.Targets > 10_000 {
@@ -86,7 +86,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// NewBody returns the body that targets with these options show.
+// NewBody returns the body of targets with these options.
 func NewBody(o Options) (*Body, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

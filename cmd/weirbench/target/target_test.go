@@ -37,7 +37,7 @@ func newBody(t *testing.T, o target.Options) *target.Body {
 	return b
 }
 
-// parsed is a body as Prometheus reads it.
+// parsed is a body as parsed by Prometheus.
 type parsed struct {
 	order  []string
 	values map[string]float64
@@ -114,14 +114,14 @@ func TestBodyKinds(t *testing.T) {
 	if d := cmp.Diff(want, kinds); d != "" {
 		t.Errorf("families by type, -want +got:\n%s", d)
 	}
-	// Buckets are cumulative at any time.
+	// Buckets are always cumulative.
 	for _, n := range []int{1, 2, 50, 1000} {
 		p := parse(t, newBody(t, options(nil)).Append(nil, 7, n), text)
 		for i := 1; i < len(p.order); i++ {
 			name := p.names[p.order[i]]
 			if strings.HasSuffix(name, "_bucket") && p.names[p.order[i-1]] == name && !strings.Contains(p.order[i], `le="0.005"`) && !strings.Contains(p.order[i], `le="100.0"`) &&
 				p.values[p.order[i]] < p.values[p.order[i-1]] {
-				t.Errorf("scrape %d: bucket %s = %g is below the one before, %g", n, p.order[i], p.values[p.order[i]], p.values[p.order[i-1]])
+				t.Errorf("scrape %d: bucket %s = %g is below the previous one, %g", n, p.order[i], p.values[p.order[i]], p.values[p.order[i-1]])
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func TestChurn(t *testing.T) {
 	f(0, 0)
 	f(0.05, 50)
 	f(0.1, 100)
-	f(1, 995) // all but the sequences
+	f(1, 995) // all except the sequences
 }
 
 func TestOptions(t *testing.T) {
@@ -199,7 +199,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// serve runs targets for the time of a test.
+// serve runs targets for the duration of a test.
 func serve(t *testing.T, o target.Options) *target.Server {
 	t.Helper()
 	s, err := target.Listen(o)
@@ -218,14 +218,14 @@ func serve(t *testing.T, o target.Options) *target.Server {
 	return s
 }
 
-// request returns status, headers and the body as it came.
+// request returns status, headers and the raw body.
 func request(t *testing.T, method, url string, header ...string) (int, http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Accept-Encoding", "identity") // or the transport asks for gzip itself
+	req.Header.Set("Accept-Encoding", "identity") // otherwise, the transport requests gzip itself
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -278,7 +278,7 @@ func TestGzip(t *testing.T) {
 		s := serve(t, options(func(o *target.Options) { o.Targets, o.Series, o.Gzip = 1, 100, g }))
 		_, h, body := request(t, "GET", "http://"+s.Addresses()[0]+"/metrics", "Accept-Encoding", accept)
 		if got := h.Get("Content-Encoding") == "gzip"; got != compressed {
-			t.Errorf("gzip=%s for who accepts %q: compressed is %t", g, accept, got)
+			t.Errorf("gzip=%s with Accept-Encoding %q: compressed is %t", g, accept, got)
 		}
 		if compressed {
 			zr, err := gzip.NewReader(bytes.NewReader(body))

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
 
-// BenchmarkAppend is what a scrape costs the targets, by sample.
+// BenchmarkAppend measures the cost of a scrape for the targets, per sample.
 func BenchmarkAppend(b *testing.B) {
 	body, err := target.NewBody(target.Defaults())
 	if err != nil {
