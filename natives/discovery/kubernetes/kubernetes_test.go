@@ -36,8 +36,8 @@ func TestSameAsPrometheus(t *testing.T) {
 	}
 }
 
-// TestAttachedMetadata: nodes and namespaces are watched beside the pods, so
-// the labels may come after the targets.
+// TestAttachedMetadata: nodes and namespaces are watched in addition to the pods,
+// so their labels may arrive after the targets.
 func TestAttachedMetadata(t *testing.T) {
 	s := discoverytest.NewAPIServer(t, true)
 	s.Populate()
@@ -86,8 +86,8 @@ selectors {
 	}
 }
 
-// TestChanges follows pods that come, change and go, an API server that fails,
-// and other arguments.
+// TestChanges: pods are added, changed and removed, the API server fails, and the
+// arguments change.
 func TestChanges(t *testing.T) {
 	s := discoverytest.NewAPIServer(t, true)
 	s.Populate()
@@ -132,7 +132,7 @@ func TestChanges(t *testing.T) {
 func TestKubeconfig(t *testing.T) {
 	s := discoverytest.NewAPIServer(t, true)
 	s.Populate()
-	encrypted := httptest.NewTLSServer(s) // the client sends no token otherwise
+	encrypted := httptest.NewTLSServer(s) // otherwise, the client sends no token
 	t.Cleanup(func() {
 		encrypted.CloseClientConnections()
 		encrypted.Close()
@@ -174,7 +174,7 @@ func TestMistakes(t *testing.T) {
 	f(``, "missing required attribute role")
 	f(`role = "deployment"`, `role must be node, pod, service, endpoints, endpointslice or ingress, not "deployment"`)
 	f("role = \"pod\"\napi_server = \"kubernetes\"", `api_server "kubernetes" must be an http:// or https:// address`)
-	f("role = \"pod\"\napi_server = \"https://k/\"\nkubeconfig_file = \"k\"", "kubeconfig_file cannot be set beside api_server")
+	f("role = \"pod\"\napi_server = \"https://k/\"\nkubeconfig_file = \"k\"", "kubeconfig_file and api_server cannot be set together")
 	f("role = \"pod\"\nkubeconfig_file = \"k\"\nbearer_token = \"t\"", "have no effect with kubeconfig_file")
 	f("role = \"pod\"\nbearer_token = \"t\"", "the HTTP client's arguments need api_server")
 	f("role = \"pod\"\napi_server = \"https://k/\"\nnamespaces {\n\town_namespace = true\n}", "own_namespace is of the cluster weir runs in")
