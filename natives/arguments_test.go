@@ -25,10 +25,10 @@ import (
 
 // known is a line of testdata/arguments.txt.
 type known struct {
-	path, line string // line as String of what Describe says
+	path, line string // line in the format of described
 	value      string
 	verdict    string
-	beside     bool // needed together with every other argument
+	beside     bool // valid only together with every other argument
 }
 
 // sections returns the lines of testdata/arguments.txt by block.
@@ -89,13 +89,13 @@ func sections(t *testing.T) map[string][]known {
 
 func parseKnown(line string) known {
 	columns := append(strings.Split(line, " | "), "", "")
-	if strings.Contains(line, "| |") { // a block that needs nothing
+	if strings.Contains(line, "| |") { // a block without required arguments
 		first, last, _ := strings.Cut(line, " | | ")
 		columns = []string{first, "", last}
 	}
 	var k known
-	// A default may have the separator in it: what follows belongs to it until
-	// the quotes are closed.
+	// A default may contain the separator: the text up to the closing quote
+	// belongs to it.
 	for strings.Count(columns[0], `"`)%2 == 1 {
 		columns = append([]string{columns[0] + " | " + columns[1]}, columns[2:]...)
 	}
@@ -104,7 +104,7 @@ func parseKnown(line string) known {
 	return k
 }
 
-// described writes a field as testdata/arguments.txt has it.
+// described formats a field as in testdata/arguments.txt.
 func described(f config.Field) string {
 	s := f.Path + " " + f.Type
 	if f.Labeled {
@@ -122,7 +122,8 @@ func described(f config.Field) string {
 	return s
 }
 
-// blocks returns a maker of the arguments of every native block, by name.
+// blocks returns functions that create the arguments of every native block, by
+// name.
 func blocks(t *testing.T) map[string]func() any {
 	t.Helper()
 	made := map[string]func() any{}
@@ -139,7 +140,7 @@ func blocks(t *testing.T) map[string]func() any {
 	return made
 }
 
-// TestArguments holds names, types and defaults against Alloy's.
+// TestArguments compares names, types and defaults with Alloy's.
 func TestArguments(t *testing.T) {
 	golden := sections(t)
 	for name, args := range blocks(t) {
@@ -167,9 +168,9 @@ func sorted(in []string) map[string]int {
 	return m
 }
 
-// written returns a block with one argument in it and what that needs, and the
-// line of the argument, or of the block that it is in if that is refused.
-// header is the line of the block it is in.
+// written returns a block with one argument and everything that it requires, and
+// the line of the argument, or of its block if that is refused. header is the
+// line of its block.
 func written(name string, all []known, k known) (text string, line, header int, verdict string) {
 	lines := []string{name + " {"}
 	if name != "logging" {
@@ -187,7 +188,7 @@ func written(name string, all []known, k known) (text string, line, header int, 
 	verdict, line, header = k.verdict, -1, 1
 	depth := 1
 	have := func(last string) bool { return !isBlock && parts[len(parts)-1] == last }
-	for _, o := range all { // what the top level needs
+	for _, o := range all { // the requirements of the top level
 		if o.beside && o.path != k.path {
 			add(1, o.path, o.value)
 		}
@@ -247,7 +248,7 @@ func written(name string, all []known, k known) (text string, line, header int, 
 	return strings.Join(lines, "\n") + "\n", line, header, verdict
 }
 
-// labelOf returns what follows the name of a block.
+// labelOf returns the label of a block.
 func labelOf(o known) string {
 	if strings.Contains(o.line, " labeled ") {
 		return ` "x"`
@@ -255,7 +256,7 @@ func labelOf(o known) string {
 	return ""
 }
 
-// decode decodes a text of one block.
+// decode decodes the text of one block.
 func decode(text string, args any) config.Diagnostics {
 	c, ds := config.Parse(map[string]string{"c.alloy": text})
 	if len(ds) > 0 {
@@ -267,9 +268,9 @@ func decode(text string, args any) config.Diagnostics {
 	return c.Blocks[0].Decode(s, args)
 }
 
-// TestEveryArgument writes one argument after the other into a config: it is
-// taken, refused where it or its block stands, or warned of, as is known of it. A name that
-// is almost it is unknown.
+// TestEveryArgument writes each argument into a config. It is accepted, refused
+// at the position of the argument or of its block, or causes a warning, as
+// listed. A misspelt name is unknown.
 func TestEveryArgument(t *testing.T) {
 	golden := sections(t)
 	for name, newArgs := range blocks(t) {
@@ -316,8 +317,8 @@ func at(ds config.Diagnostics, line int, severity config.Severity, text string) 
 	return false
 }
 
-// TestHTTPArgumentsCount: each argument of the HTTP client changes the client
-// that is made, in both components that have one.
+// TestHTTPArgumentsCount: each argument of the HTTP client changes the client, in
+// both components that have one.
 func TestHTTPArgumentsCount(t *testing.T) {
 	golden := sections(t)
 	isHTTP := map[string]bool{}
@@ -357,7 +358,7 @@ func TestHTTPArgumentsCount(t *testing.T) {
 				lines[line-1] = ""
 			}
 			if strings.Contains(k.path, "proxy_connect_header") {
-				lines[line-1] = "" // the URL stays
+				lines[line-1] = "" // keep the URL
 			}
 			ds = append(ds, decode(strings.Join(lines, "\n"), without)...)
 			if len(ds) > 0 {

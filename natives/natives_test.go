@@ -47,8 +47,9 @@ func (l *locked) String() string {
 	return l.buf.String()
 }
 
-// graph returns a config of all natives whose nodes have the given label. v
-// changes arguments. The host's exporter is left out where it does not run.
+// graph returns a config with all natives, whose nodes have the given label. v
+// varies the arguments. The host's exporter is omitted if the system does not
+// support it.
 func graph(label, v, dir, url string) string {
 	host, targets := "", "prometheus.exporter.self."+label+".targets"
 	if runtime.GOOS == "linux" {
@@ -159,9 +160,9 @@ prometheus.remote_write "LABEL" {
 `)
 }
 
-// TestHundredRebuilds reloads a hundred times, half of them with other nodes
-// and half with other arguments, and looks whether anything of the nodes that
-// are gone is left: metrics, goroutines, errors.
+// TestHundredRebuilds reloads a hundred times, half of them with other nodes and
+// half with other arguments, and checks that removed nodes leave no metrics,
+// goroutines or errors.
 func TestHundredRebuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -29,7 +29,7 @@ func mapOf(kv ...scripting.Value) *scripting.Map {
 	return m
 }
 
-// TestBounds: no function makes more than 8 MiB of a few bytes.
+// TestBounds: no function creates more than 8 MiB from a few bytes.
 func TestBounds(t *testing.T) {
 	f := func(fn, want string, args ...scripting.Value) {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestMath(t *testing.T) {
 	}
 }
 
-// TestSecretKey: a secret can be the key of a hash, and nothing else.
+// TestSecretKey: a secret can only be used as the key of a hash.
 func TestSecretKey(t *testing.T) {
 	if _, err := call(t, "hash.sha256", scripting.Secret{}); err == nil || !strings.Contains(err.Error(), "must be a string") {
 		t.Errorf("got error %v: a secret must not be hashed without a key, short ones can be guessed", err)
@@ -147,7 +147,7 @@ lat_count 3
 a{x="1"} -Inf
 a{x="2"} NaN 1500
 `
-	mixed := "lat_count 3\n" // a family is kept together
+	mixed := "lat_count 3\n" // the lines of a family stay together
 	samples := must(t, "prom.parse", mixed+classic).(*scripting.List)
 	if out := must(t, "prom.format", samples); !strings.Contains(out.(string), classic) {
 		t.Errorf("got\n%s\nwant\n%s in it", out, classic)
@@ -167,7 +167,7 @@ a{x="2"} NaN 1500
 	f("cannot use type", mapOf("name", "a", "value", 1.0, "type", "stateset"))
 }
 
-// FuzzProm: what is parsed and written is parsed as the same.
+// FuzzProm: parsing, writing and parsing again gives the same result.
 func FuzzProm(f *testing.F) {
 	f.Add("# HELP a b\\nc\n# TYPE a counter\na{x=\"\\\"\"} 1 5\nb NaN\n")
 	f.Add("# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_sum 2\nh_count 1\n")
@@ -179,7 +179,7 @@ func FuzzProm(f *testing.F) {
 		}
 		text, err := call(t, "prom.format", first)
 		if err != nil {
-			return // names and types that the classic format does not have
+			return // names and types that the classic format does not support
 		}
 		second, err := call(t, "prom.parse", text)
 		if err != nil {
@@ -237,8 +237,8 @@ func TestLogfmtDecode(t *testing.T) {
 	fails(`a=1 b="\q"`, "in the value at byte 7")
 }
 
-// FuzzLogfmt: what is decoded can be encoded and decoded as the same, except for
-// bytes that are not UTF-8, for which logfmt has no escape.
+// FuzzLogfmt: decoding, encoding and decoding again gives the same result, except
+// for bytes that are not UTF-8, for which logfmt has no escape.
 func FuzzLogfmt(f *testing.F) {
 	f.Add(`level=warn msg="disk \"full\"" retry n=1`)
 	f.Add("a=\"\\u00e4\\\\\" b=\xff")
@@ -263,7 +263,7 @@ func FuzzLogfmt(f *testing.F) {
 	})
 }
 
-// FuzzText: no text makes a function panic, and what it returns is bounded.
+// FuzzText: no text makes a function panic, and the size of results is limited.
 func FuzzText(f *testing.F) {
 	f.Add("a{b}c", "b", int64(3))
 	f.Add("\xff{{", "", int64(-1))
@@ -282,8 +282,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestTrimManyCharacters would not end if each character of the text were looked
-// for among the characters to remove.
+// TestTrimManyCharacters would take too long if each character of the text were
+// searched in the characters to remove.
 func TestTrimManyCharacters(t *testing.T) {
 	chars := strings.Repeat("é", 1<<19) + "a"
 	for _, fn := range []string{"text.trim", "text.trim_left", "text.trim_right"} {
@@ -294,7 +294,7 @@ func TestTrimManyCharacters(t *testing.T) {
 	}
 }
 
-// TestLogfmtEncode: other decoders read what logfmt.encode writes.
+// TestLogfmtEncode: other decoders can read the output of logfmt.encode.
 func TestLogfmtEncode(t *testing.T) {
 	f := func(value, want string) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// failing returns a function that checks how calls fail.
+// failing returns a function that checks the errors of calls.
 func failing(t *testing.T) func(fn, want string, args ...scripting.Value) {
 	return func(fn, want string, args ...scripting.Value) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestNet(t *testing.T) {
 		t.Error("a network of IPv4 in IPv6 form has no IPv4 address")
 	}
 
-	// A table answers as asking its networks one by one.
+	// A table returns the same results as checking its networks one by one.
 	cidrs := list("0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", "fd00::/8", "fd00:1::/32", "10.0.0.0/8")
 	n := must(t, "net.networks", cidrs).(*scripting.Object)
 	find, _ := n.Type.Method("find")

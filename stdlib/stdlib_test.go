@@ -31,7 +31,7 @@ func call(t testing.TB, fn string, args ...scripting.Value) (scripting.Value, er
 	return f.Call(nil, args)
 }
 
-// plain turns a value into what cmp and encoding/json know.
+// plain converts a value to types that cmp and encoding/json support.
 func plain(v scripting.Value) any {
 	switch v := v.(type) {
 	case *scripting.List:
@@ -56,15 +56,15 @@ func plain(v scripting.Value) any {
 	return v
 }
 
-// luaKeywords cannot be the names of functions.
+// luaKeywords cannot be names of functions.
 var luaKeywords = map[string]bool{
 	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
 	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
 	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
 }
 
-// TestTable: everything that a script may call is documented and has an
-// example that does what it says.
+// TestTable: everything that a script can call is documented and has a correct
+// example.
 func TestTable(t *testing.T) {
 	check := func(where string, m *scripting.Module, f scripting.Function) {
 		t.Helper()
@@ -180,7 +180,7 @@ func TestRe(t *testing.T) {
 	fails("re.split", "more than 100000 parts", ",", strings.Repeat(",", 100_001))
 	fails("re.split", "cannot split into 0 parts", ",", "a", int64(0))
 
-	// The two ways of replacing agree.
+	// Both ways of replacing have the same result.
 	for _, in := range []string{"", "a", "/1/22/x", "ä1ö"} {
 		for _, p := range []string{`\d+`, ``, `^/`, `\b`} {
 			one, err1 := call(t, "re.replace", p, in, "<>")
@@ -191,7 +191,7 @@ func TestRe(t *testing.T) {
 		}
 	}
 
-	// More patterns than the cache holds.
+	// More patterns than the cache can hold.
 	for i := range 2500 {
 		p := strings.Repeat("a", i%1500)
 		if v, err := call(t, "re.match", "^"+p+"$", p); err != nil || v != true {
@@ -303,7 +303,7 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", s, out, err)
 		}
-		// 1e5 comes back as the int 100000: a number is a number.
+		// 1e5 becomes the integer 100000: there is only one type of number.
 		if diff := cmp.Diff(plain(v), plain(again), cmp.FilterValues(isNumbers, cmp.Comparer(equalNumbers))); diff != "" {
 			t.Fatalf("%q (-first +second):\n%s", s, diff)
 		}

@@ -118,7 +118,8 @@ func TestTimeFormat(t *testing.T) {
 	}
 }
 
-// TestStrftimeAgainstDate compares with the host's date, whose strftime is C's.
+// TestStrftimeAgainstDate compares with the host's date command, which uses C's
+// strftime.
 func TestStrftimeAgainstDate(t *testing.T) {
 	date, err := exec.LookPath("date")
 	if err != nil {
@@ -139,7 +140,7 @@ func TestStrftimeAgainstDate(t *testing.T) {
 	}
 }
 
-// FuzzStrptime: what is formatted is parsed back, and nothing panics.
+// FuzzStrptime: a formatted time is parsed to the same time, and nothing panics.
 func FuzzStrptime(f *testing.F) {
 	f.Add(int64(1700000000123), "%Y-%m-%dT%H:%M:%S.%f%z", "2023")
 	f.Add(int64(0), "%s.%L", "%")

@@ -68,7 +68,7 @@ func TestYAML(t *testing.T) {
 		laughs.WriteString("a" + string(rune('0'+i)) + ": &a" + string(rune('0'+i)) + " [" + strings.Repeat(prev+",", 9) + prev + "]\n")
 	}
 	fails(laughs.String(), "more than 500000 values")
-	// The same with merge keys, which leave one key each.
+	// The same with merge keys, each of which results in one key.
 	laughs.Reset()
 	laughs.WriteString("a0: &a0 {x: 1}\n")
 	for i := 1; i < 10; i++ {
@@ -119,7 +119,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// FuzzYAMLText: whatever a text has in it, it comes back.
+// FuzzYAMLText: every text is read back unchanged.
 func FuzzYAMLText(f *testing.F) {
 	for _, s := range []string{"", "\x00", "\xff", "\u0085 \u2028", "\ufeffa", "a\r\nb", "\t", "# x", "- a", "1e3", "0x", "=", "<<", "2001-01-01"} {
 		f.Add(s, s)

@@ -14,15 +14,15 @@ import (
 	"github.com/weir-run/weir/natives"
 )
 
-// catalog has all natives, with their manuals.
+// catalog contains all natives with their manuals.
 var catalog = component.NewList(natives.All()...)
 
-// TestComplete holds the manuals against the types that the config language
-// sees: nothing is missing, nothing is left over.
+// TestComplete compares the manuals with the types that the config language uses:
+// nothing may be missing or superfluous.
 func TestComplete(t *testing.T) {
 	paths := func(v any) (ps []string) {
 		for _, f := range config.Describe(v) {
-			if !strings.HasSuffix(f.Path, ".*") { // blocks that the manual describes one level up
+			if !strings.HasSuffix(f.Path, ".*") { // blocks that are described one level up
 				ps = append(ps, f.Path)
 			}
 		}
@@ -48,7 +48,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestExamples checks every example as `weir check` would.
+// TestExamples checks every example like `weir check`.
 func TestExamples(t *testing.T) {
 	for _, name := range catalog.Names() {
 		t.Run(name, func(t *testing.T) {

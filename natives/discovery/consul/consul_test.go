@@ -83,8 +83,8 @@ func TestChanges(t *testing.T) {
 	n.AwaitHealth(t, component.Healthy, "found 1 target")
 }
 
-// TestAgentFails takes as long as Prometheus's discoverer sleeps after an
-// error, which leaves the component unhealthy and without a word for 15 s.
+// TestAgentFails: after an error, Prometheus's discoverer sleeps for 15 s, during
+// which the component is unhealthy without a message.
 func TestAgentFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 15 s")

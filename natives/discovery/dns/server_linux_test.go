@@ -18,13 +18,11 @@ import (
 	weirdns "github.com/weir-run/weir/natives/discovery/dns"
 )
 
-// inside is set in the process that has a network and an /etc/resolv.conf of
-// its own: Prometheus asks the servers named there, on port 53, and nobody
-// else.
+// inside is set in the process that has its own network and /etc/resolv.conf:
+// Prometheus only queries the servers in that file, on port 53.
 const inside = "WEIR_TEST_DNS_INSIDE"
 
-// TestServer runs the tests against a real DNS server, in namespaces of their
-// own.
+// TestServer runs the tests with a real DNS server, in separate namespaces.
 func TestServer(t *testing.T) {
 	if os.Getenv(inside) != "" {
 		t.Skip("the namespaces are made")
@@ -64,7 +62,7 @@ var records = map[string][]string{
 	"example.org. NS":     {"example.org. 60 IN NS ns1.example.org.", "example.org. 60 IN NS ns2.example.org."},
 }
 
-// startServer brings up the loopback device, and a server on it that
+// startServer enables the loopback device and starts a server on it that
 // /etc/resolv.conf names.
 func startServer(t *testing.T) *discoverytest.DNS {
 	t.Helper()
@@ -110,12 +108,12 @@ func TestInsideSameAsPrometheus(t *testing.T) {
 		discoverytest.Same(t, weirdns.Registration(), "names = "+names+"\n"+more, new(upstream.SDConfig), "names: "+names+"\n"+text, targets).Stop()
 	}
 	f(`["_metrics._tcp.example.org", "_more._tcp.example.org."]`, "", "", 3)
-	f(`["_metrics._tcp"]`, "", "", 2) // by the search path
+	f(`["_metrics._tcp"]`, "", "", 2) // with the search path
 	f(`["a.example.org"]`, "type = \"A\"\nport = 9100", "type: A\nport: 9100", 2)
 	f(`["a.example.org"]`, "type = \"AAAA\"\nport = 9100", "type: AAAA\nport: 9100", 1)
 	f(`["example.org"]`, "type = \"mx\"\nport = 25", "type: mx\nport: 25", 1)
 	f(`["example.org"]`, "type = \"NS\"\nport = 53", "type: NS\nport: 53", 2)
-	s.SetTruncate(true) // over TCP then
+	s.SetTruncate(true) // uses TCP
 	f(`["_metrics._tcp.example.org"]`, "", "", 2)
 }
 
@@ -137,7 +135,7 @@ func TestInsideFailures(t *testing.T) {
 	s.SetDown(false, "")
 	n.AwaitHealth(t, component.Healthy, "found 3 targets")
 
-	// A name that does not exist has no targets, and is no failure.
+	// A name that does not exist has no targets, and is not an error.
 	n.Update(t, fmt.Sprintf("names = %q\nrefresh_interval = \"10ms\"", []string{"_gone._tcp.example.org"}))
 	n.Await(t, "no targets", func(ts []map[string]string) bool { return len(ts) == 0 })
 	n.AwaitHealth(t, component.Healthy, "found 0 targets")

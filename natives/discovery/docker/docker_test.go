@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/natives/discovery/docker"
 )
 
-// recorded returns the answers of a real Docker daemon that Prometheus's own
-// tests use.
+// recorded returns the responses of a real Docker daemon from Prometheus's own
+// tests.
 func recorded(t *testing.T, file string) string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/prometheus").Output()

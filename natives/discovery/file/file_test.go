@@ -75,8 +75,8 @@ func TestSameAsPrometheus(t *testing.T) {
 	f(1, "?.yaml")
 }
 
-// TestChanges does as the engine does when files change: Update with the same
-// arguments.
+// TestChanges calls Update with the same arguments, as the engine does when files
+// change.
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
@@ -90,8 +90,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("sourced (-want +got):\n%s", diff)
 	}
 
-	// A file that cannot be read keeps its targets; one that goes does not,
-	// even then.
+	// A file that cannot be read keeps its targets; a removed file does not.
 	write(t, a, `[{"targets": ["a:3"]}, {"tar`)
 	n.Update(t, args)
 	n.AwaitHealth(t, component.Unhealthy, "path "+a+": unexpected end of JSON input")
@@ -116,7 +115,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestRefresh: without being told, a change is found after refresh_interval.
+// TestRefresh: a change is found after refresh_interval without a notification.
 func TestRefresh(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.json"), `[{"targets": ["a:1"]}]`)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestErrorsShowNoContent reads files that a pattern matches, and that are no
-// files of targets.
+// TestErrorsShowNoContent reads files that match the pattern but contain no
+// targets.
 func TestErrorsShowNoContent(t *testing.T) {
 	for ext, text := range map[string]string{
 		".yml":  "root:s3cret:19000:0:99999:7:::\nbin:s3cret:1\n",

@@ -18,8 +18,7 @@ import (
 	weirhttp "github.com/weir-run/weir/natives/discovery/http"
 )
 
-// server answers with what is stored in it, as JSON, to those who know the
-// password.
+// server returns its content as JSON to clients with the password.
 type server struct {
 	*httptest.Server
 	body   atomic.Value
@@ -76,7 +75,7 @@ func TestSameAsPrometheus(t *testing.T) {
 		t.Errorf("got sourced %q, want the password's file", got)
 	}
 
-	// It fails in every way, and what was known stays.
+	// It fails in every way, and the known targets stay.
 	for _, f := range []struct {
 		status     int
 		body, want string
@@ -97,7 +96,7 @@ func TestSameAsPrometheus(t *testing.T) {
 	n.Await(t, "one target", count(1))
 	n.AwaitHealth(t, component.Healthy, "found 1 target")
 
-	// Other credentials: the targets stay while they do not work.
+	// Invalid credentials: the targets stay while requests fail.
 	if err := os.WriteFile(pass, []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +123,12 @@ func TestServerGone(t *testing.T) {
 	if got := len(n.Targets()); got != 3 {
 		t.Errorf("%d targets are left, want 3", got)
 	}
-	if logs := n.Logs(); strings.Count(logs, "connection refused") > 3 { // the text has the port that was used
+	if logs := n.Logs(); strings.Count(logs, "connection refused") > 3 { // the text contains the port that was used
 		t.Errorf("the log is full of it:\n%s", logs)
 	}
 }
 
-// An answer that never ends is read up to the limit.
+// TestLargeAnswer: a response that never ends is read up to the limit.
 func TestLargeAnswer(t *testing.T) {
 	var large atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +144,7 @@ func TestLargeAnswer(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	body := fmt.Sprintf("url = %q\nrefresh_interval = \"1h\"", s.URL) // it is also how long an answer may take
+	body := fmt.Sprintf("url = %q\nrefresh_interval = \"1h\"", s.URL) // also the timeout of a request
 	n := discoverytest.Run(t, weirhttp.Registration(), body)
 	n.Await(t, "three targets", count(3))
 	large.Store(true)

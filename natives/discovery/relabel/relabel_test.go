@@ -87,8 +87,8 @@ func TestRelabel(t *testing.T) {
 	n.Run(t, c)
 }
 
-// TestKeepsMaps: targets that stay are relabelled once, and are the same maps
-// in every output; other rules relabel all of them again.
+// TestKeepsMaps: unchanged targets are relabelled once and are the same maps in
+// every output; other rules relabel all of them again.
 func TestKeepsMaps(t *testing.T) {
 	n := componenttest.New(t, "discovery.relabel.default")
 	a := decode(t, rules)
@@ -125,8 +125,8 @@ func TestKeepsMaps(t *testing.T) {
 	}
 }
 
-// TestSameAsPrometheus compares random rules on random targets with
-// Prometheus's own relabelling.
+// TestSameAsPrometheus compares random rules on random targets with Prometheus's
+// own relabelling.
 func TestSameAsPrometheus(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	names := []string{"__address__", "a", "b", "__meta_c", "__tmp", "d.e"}

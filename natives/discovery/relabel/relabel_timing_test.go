@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/natives/discovery/relabel"
 )
 
-// pods returns targets with as many labels as a pod has.
+// pods returns targets with as many labels as pods have.
 func pods(n int) []target {
 	ts := make([]target, n)
 	for i := range ts {
@@ -21,8 +21,8 @@ func pods(n int) []target {
 	return ts
 }
 
-// BenchmarkUpdate is the cost of an update of 10,000 targets of which all are
-// new, one is, or the list is only there again.
+// BenchmarkUpdate measures an update with 10,000 targets: all new, one new, or
+// the same list again.
 func BenchmarkUpdate(b *testing.B) {
 	const n = 10_000
 	run := func(name string, next func(i int, ts []target) []target) {

@@ -39,7 +39,7 @@ func sendLines(t testing.TB, c any, b *batch.Logs) {
 	}
 }
 
-// linesOf are the lines of all batches that came.
+// linesOf returns the lines of all batches in a sink.
 func linesOf(sink *flowtest.Sink) (lines []string) {
 	for _, b := range sink.Logs() {
 		lines = append(lines, b.Line...)
@@ -96,7 +96,7 @@ func TestLines(t *testing.T) {
 	f("drop", `labels.nope != ""`, "a", "b", "c", "d")
 }
 
-// TestLineFailures: a line on which the expression fails stays.
+// TestLineFailures: a line on which the expression fails is kept.
 func TestLineFailures(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	n := componenttest.New(t, "expr.filter.f")
@@ -123,8 +123,9 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 1
 	}
 }
 
-// TestBothSignals: an expression over labels filters samples and lines in one
-// block; one over the other signal passes what is still on its way.
+// TestBothSignals: an expression that only reads labels filters samples and lines
+// in one block. An expression for the other signal keeps rows that are still in
+// flight.
 func TestBothSignals(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	c := build(t, componenttest.New(t, "expr.filter.f"), arguments(sink.Receiver(), "drop", `labels.x == "1"`))
@@ -159,7 +160,7 @@ func TestBothSignals(t *testing.T) {
 	f(`value == 1`, [2]int{0, 2})
 }
 
-// TestPasses: what a block takes follows from its expression.
+// TestPasses: the accepted signals follow from the expression.
 func TestPasses(t *testing.T) {
 	f := func(kind string, src clause.Predicate, want batch.Signals, why string) {
 		t.Helper()
@@ -176,7 +177,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestAgainstDropWhere compares with drop_where and keep_where of a script over
+// TestAgainstDropWhere compares with drop_where and keep_where of a script for
 // random lines.
 func TestAgainstDropWhere(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 13))
@@ -215,7 +216,7 @@ func TestAgainstDropWhere(t *testing.T) {
 		src, kind := clauseOf(4), pick("drop", "keep")
 		run := func(c any, sink *flowtest.Sink) string {
 			sendLines(t, c, in)
-			sendLines(t, c, in) // from memory
+			sendLines(t, c, in) // from the cache
 			var out []byte
 			for _, b := range sink.Logs() {
 				out = batch.AppendLogsText(out, b)
@@ -232,7 +233,8 @@ func TestAgainstDropWhere(t *testing.T) {
 	}
 }
 
-// scriptCatalog has logs.drop and logs.keep, which take a clause.
+// scriptCatalog contains the components logs.drop and logs.keep, which take an
+// expression.
 func scriptCatalog(t *testing.T) component.Catalog {
 	files := fstest.MapFS{}
 	for _, kind := range []string{"drop", "keep"} {

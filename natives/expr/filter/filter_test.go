@@ -106,7 +106,7 @@ lat{job="b"} {count:3,sum:4}`
 	f("drop", `name == "lat"`, a, b, c)
 	f("keep", `type == "histogram"`, ha, hb)
 	f("drop", `labels.nope != ""`, a, b, c, ha, hb)
-	// Values judge neither markers nor histograms.
+	// An expression about values affects neither markers nor histograms.
 	f("drop", `value == 0`, a, c, ha, hb)
 	f("keep", `value == 0`, b, c, ha, hb)
 	f("drop", `labels.job in ["b", "c"] && value >= 0`, a, ha)
@@ -132,7 +132,7 @@ h{x="3"} {count:3,sum:4} 13`)
 }
 
 // TestColumnAgain: a source sends the same column of series with other values,
-// then another column, as scrapes do.
+// then another column, like scrapes.
 func TestColumnAgain(t *testing.T) {
 	f := func(src clause.Predicate, drop func(job string, v float64) bool, sharesColumn bool) {
 		t.Helper()
@@ -181,7 +181,7 @@ func TestColumnAgain(t *testing.T) {
 	f(`labels.job == "x"`, func(string, float64) bool { return false }, true)
 }
 
-// TestFailures: what fails on a sample leaves it as it is.
+// TestFailures: a sample on which the expression fails is not changed.
 func TestFailures(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	n := componenttest.New(t, "expr.filter.f")
@@ -208,7 +208,8 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
 	if err := testutil.GatherAndCompare(n.Registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
-	// Another source is fine, this one still fails; then it does not.
+	// Another source has no failures while this one still fails; then it does not
+	// fail any more.
 	fine := parse(t, `a{code="200"} 1`)
 	fine.Source = 2
 	send(t, c, fine)
@@ -239,14 +240,14 @@ func TestChangeEndsSeries(t *testing.T) {
 	if diff := cmp.Diff("a{x=\"1\"} 1", text(sink.Last())); diff != "" {
 		t.Errorf("one batch later (-want +got):\n%s", diff)
 	}
-	// The same expression, in another component: no change.
+	// The same expression in another component is not a change.
 	n.Previous = c
 	next := build(t, n, arguments(sink.Receiver(), "drop", `labels.x == "2"`))
 	send(t, next, b)
 	if diff := cmp.Diff("a{x=\"1\"} 1", text(sink.Last())); diff != "" {
 		t.Errorf("after a rebuild (-want +got):\n%s", diff)
 	}
-	// drop and keep of the same expression are not the same.
+	// drop and keep with the same expression differ.
 	if err := next.Update(arguments(sink.Receiver(), "keep", `labels.x == "2"`)); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestAgainstExprLang(t *testing.T) {
 			sink := flowtest.NewSink("sink")
 			c := build(t, componenttest.New(t, "expr.filter.f"), arguments(sink.Receiver(), kind, clause.Predicate(src)))
 			send(t, c, b)
-			send(t, c, b) // from memory
+			send(t, c, b) // from the cache
 			var want []*batch.Series
 			for i, s := range b.Series {
 				env := map[string]any{"name": s.Name(), "value": b.V[i], "time": int(b.T[i]), "type": "unknown"}

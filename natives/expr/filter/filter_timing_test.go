@@ -21,8 +21,8 @@ type nowhere struct{}
 
 func (nowhere) ConsumeMetrics(context.Context, *batch.Metrics) error { return nil }
 
-// perRow measures what a row costs of a batch of so many that consume passes to a
-// component.
+// perRow measures the cost per row of batches with the given number of rows,
+// which consume passes to a component.
 func perRow(b *testing.B, name string, r component.Registration, args any, rows int, unit string, consume func(component.Component) error) {
 	b.Run(name, func(b *testing.B) {
 		c := componenttest.New(b, name).Build(b, r, args)
@@ -36,7 +36,7 @@ func perRow(b *testing.B, name string, r component.Registration, args any, rows 
 	})
 }
 
-// BenchmarkBeside is each expr component beside the prometheus.relabel that
+// BenchmarkBeside compares each expr component with the prometheus.relabel that
 // does the same: 2000 series of ten labels, half of them dropped.
 func BenchmarkBeside(b *testing.B) {
 	in := &batch.Metrics{Source: 1}

@@ -30,7 +30,7 @@ func (l *harness) sendLines(b *batch.Logs) error {
 	return l.c.(flow.LogsConsumer).ConsumeLogs(l.t.Context(), b)
 }
 
-// gotLines are the lines that each sink has.
+// gotLines returns the lines of each sink.
 func (l *harness) gotLines() map[string]string {
 	out := map[string]string{}
 	for name, s := range l.sinks {
@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 		t.Helper()
 		l := newHarness(t, routes...)
 		in := l.parseLines(fourLines)
-		for range 2 { // the second time from memory
+		for range 2 { // the second run uses the cache
 			if err := l.sendLines(in); err != nil {
 				t.Fatal(err)
 			}
@@ -79,18 +79,18 @@ func TestLines(t *testing.T) {
 			t.Errorf("%d counted as dropped, want %d", got, 2*dropped)
 		}
 	}
-	// By labels, by the line, by both, the first one wins.
+	// By labels, by the line, and by both; the first match is used.
 	f(map[string]string{"a": "a1 a2", "rest": "b1 c1"}, 0, `labels.app == "a" -> a`, `-> rest`)
 	f(map[string]string{"one": "a1 b1 c1", "rest": "a2"}, 0, `line endsWith "1" -> one`, `-> rest`)
 	f(map[string]string{"x": "a2", "a": "a1", "m": "c1", "rest": "b1"}, 0, `labels.app == "a" && line contains "2" -> x`, `labels.app == "a" -> a`, `meta.k == "v" -> m`, `-> rest`)
-	// Several receivers, and one that two ways lead to.
+	// Several receivers, and one that two routes lead to.
 	f(map[string]string{"a": "a1 a2", "all": "a1 b1 a2 c1"}, 0, `labels.app == "a" -> a all`, `-> all`)
-	// Nowhere.
+	// No receivers.
 	f(map[string]string{"b": "b1"}, 3, `labels.app == "b" -> b`, `-> `)
 	f(map[string]string{"rest": "b1 c1"}, 2, `labels.app == "a" -> `, `-> rest`)
 }
 
-// TestLineFailures: a line on which an expression fails does not go that way.
+// TestLineFailures: if an expression fails on a line, its route does not match.
 func TestLineFailures(t *testing.T) {
 	l := newHarness(t, `int(line) > 3 -> big`, `line == "x" -> x`, `-> rest`)
 	if err := l.sendLines(l.parseLines("{} 5\n{} x\n{} y\n{} 1\n")); err != nil {
@@ -102,8 +102,8 @@ func TestLineFailures(t *testing.T) {
 	}
 }
 
-// TestRefusedLines: only the way that refused is retried, and a line that no way
-// kept is not accepted.
+// TestRefusedLines: only the receiver that refused is retried, and a line that no
+// receiver accepted is not accepted.
 func TestRefusedLines(t *testing.T) {
 	l := newHarness(t, `labels.app == "a" -> a both`, `-> rest`)
 	no := errors.New("full")
@@ -121,8 +121,9 @@ func TestRefusedLines(t *testing.T) {
 	l.wantLines(map[string]string{"a": "a1 a2", "both": "a1 a2", "rest": "b1 c1"})
 }
 
-// TestBothSignals: a block over labels takes both, and of its receivers each gets
-// what it takes; what goes a way on which nobody takes it is counted.
+// TestBothSignals: a block whose expressions only read labels accepts both
+// signals, and each receiver gets the signals that it accepts. Rows whose route
+// has no such receiver are counted.
 func TestBothSignals(t *testing.T) {
 	l := newHarness(t, `labels.app == "a" -> samples lines`, `labels.app == "b" -> samples`, `-> lines`)
 	l.sinks["samples"].Receiver().SetAccepts(batch.SignalMetrics)
@@ -137,8 +138,8 @@ func TestBothSignals(t *testing.T) {
 	}
 }
 
-// TestOtherSignal: while the routes became ones over lines, samples that are
-// still on their way go to forward_to, and the other way round.
+// TestOtherSignal: when the expressions change to the other signal, rows that are
+// still in flight go to forward_to.
 func TestOtherSignal(t *testing.T) {
 	l := newHarness(t, `value > 0 -> a`, `-> rest`)
 	if err := l.sendLines(l.parseLines("{} x\n")); err != nil {

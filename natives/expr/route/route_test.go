@@ -35,8 +35,8 @@ type harness struct {
 	series map[string]*batch.Series
 }
 
-// newHarness builds routes, each "when -> sink sink", the last "-> sink" for the
-// rest.
+// newHarness builds routes, each as "when -> sink sink", and the last one as "->
+// sink" for the rest.
 func newHarness(t *testing.T, routes ...string) *harness {
 	l := &harness{t: t, n: componenttest.New(t, "expr.route.r"), sinks: map[string]*flowtest.Sink{}, series: map[string]*batch.Series{}}
 	l.c = l.n.Build(t, route.Registration(), l.arguments(routes...)).(node)
@@ -86,7 +86,8 @@ func (l *harness) parse(text string) *batch.Metrics {
 	return b
 }
 
-// receivedSince returns what each sink has received since before, in one line each.
+// receivedSince returns the data that each sink has received since before, in one
+// line each.
 func (l *harness) receivedSince(before map[string]int) map[string]string {
 	out := map[string]string{}
 	for name, s := range l.sinks {
@@ -111,7 +112,7 @@ func (l *harness) counts() map[string]int {
 	return n
 }
 
-// want sends a batch and compares what each sink gets: "sink: a 1, b 2".
+// want sends a batch and compares the output of each sink: "sink: a 1, b 2".
 func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	before := l.counts()
@@ -136,7 +137,7 @@ func (l *harness) wantSince(before map[string]int, want ...string) {
 func TestFirstMatchWins(t *testing.T) {
 	l := newHarness(t, `labels.env == "prod" -> prod`, `labels.env == "prod" || labels.env == "dev" -> dev`, `-> rest`)
 	in := "a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3\nb{env=\"prod\"} 4"
-	for range 2 { // the second time from memory
+	for range 2 { // the second run uses the cache
 		l.want(in, `prod: a{env="prod"} 1, b{env="prod"} 4`, `dev: a{env="dev"} 2`, `rest: a 3`)
 	}
 }
@@ -145,12 +146,13 @@ func TestValues(t *testing.T) {
 	l := newHarness(t, `value > 100 -> high`, `labels.x == "1" && value > 10 -> x`, `labels.x == "1" -> low`, `-> rest`)
 	l.want("a 101\na 5\na{x=\"1\"} 101\na{x=\"1\"} 11\na{x=\"1\"} 1",
 		`high: a 101, a{x="1"} 101`, `rest: a 5`, `x: a{x="1"} 11`, `low: a{x="1"} 1`)
-	// A histogram has no value to judge, and follows the labels: the part of
-	// the second route that reads them is true.
+	// A histogram has no value, so only the labels decide: the part of the second
+	// route that reads them is true.
 	l.want("a{x=\"1\"} {count:1,sum:500}\na {count:1,sum:500}", `x: a{x="1"} {count:1,sum:500}`, `rest: a {count:1,sum:500}`)
 }
 
-// TestMarkerFollowsSamples: a marker ends a series wherever it went, once.
+// TestMarkerFollowsSamples: a marker ends a series at all receivers of its
+// samples, once.
 func TestMarkerFollowsSamples(t *testing.T) {
 	l := newHarness(t, `value > 100 -> high`, `-> rest`)
 	l.want("a 101", "high: a 101")
@@ -158,14 +160,14 @@ func TestMarkerFollowsSamples(t *testing.T) {
 	l.want("a stale", "high: a stale", "rest: a stale")
 	l.want("a 5", "rest: a 5")
 	l.want("a stale", "rest: a stale")
-	l.want("b stale", "rest: b stale") // never seen: by the rule
+	l.want("b stale", "rest: b stale") // unknown series: its labels decide
 }
 
 func TestSharedReceivers(t *testing.T) {
 	l := newHarness(t, `labels.env == "prod" -> all prod`, `labels.env == "dev" -> all`, `-> rest all all`)
 	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
 		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} 1`, `rest: a 3`)
-	// Another way to the same receiver ends nothing there.
+	// Another route to the same receiver ends nothing there.
 	l.update(`labels.env == "dev" -> all`, `-> rest all`)
 	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
 		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} stale 1`, `rest: a{env="prod"} 1, a 3`)
@@ -185,20 +187,20 @@ func TestChangeEndsSeries(t *testing.T) {
 	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
 	l.update(`labels.env == "dev" -> prod`, `-> rest`)
 	l.want(in, `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
-	// The route is gone, and comes back.
+	// The route is removed and added again.
 	l.update(`labels.env == "prod" -> other`, `-> rest`)
 	l.want(in, `other: a{env="prod"} 1`, `rest: a 3, a{env="prod"} stale`)
 	l.update(`labels.env == "prod" -> prod`, `-> rest`)
 	l.want(in, `prod: a{env="prod"} 1`, `other: a{env="prod"} stale 1`, `rest: a 3`)
 	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
-	// A rebuild is no change.
+	// A rebuild is not a change.
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, route.Registration(), l.arguments(`labels.env == "prod" -> prod`, `-> rest`)).(node)
 	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
 }
 
-// TestLeavingReceiver: a route is gone and its receiver leaves the graph before
-// the source's next batch.
+// TestLeavingReceiver: a route is removed and its receiver leaves the graph
+// before the next batch of the source.
 func TestLeavingReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
@@ -215,7 +217,7 @@ func TestLeavingReceiver(t *testing.T) {
 	})
 }
 
-// TestPartial: one way refuses, and only that is retried.
+// TestPartial: one receiver refuses, and only that one is retried.
 func TestPartial(t *testing.T) {
 	l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
 	l.sinks["prod"].Refuse(flowtest.ErrRefused)
@@ -233,7 +235,7 @@ func TestPartial(t *testing.T) {
 	}
 	l.wantSince(before, `prod: a{env="prod"} 1`)
 
-	// Both refuse, after a change: what is owed stays owed.
+	// Both refuse after a change: the markers stay pending.
 	l.sinks["prod"].Refuse(flowtest.ErrRefused)
 	l.sinks["rest"].Refuse(flowtest.ErrRefused)
 	l.update(`labels.env == "dev" -> prod`, `-> rest`)
@@ -245,10 +247,10 @@ func TestPartial(t *testing.T) {
 	l.want("a{env=\"prod\"} 1\na 3", `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
 }
 
-// TestBlockedWay: a way that blocks does not keep another waiting.
+// TestBlockedWay: a receiver that blocks does not delay another one.
 func TestBlockedWay(t *testing.T) {
 	l := newHarness(t, `labels.env == "prod" -> prod`, `-> rest`)
-	gate := flow.NewReceiver("blocked", batch.SignalMetrics, nil, nil) // nothing behind it
+	gate := flow.NewReceiver("blocked", batch.SignalMetrics, nil, nil) // without a consumer
 	a := l.arguments(`labels.env == "prod" -> prod`, `-> rest`)
 	a.Routes[0].ForwardTo = []*flow.Receiver{gate}
 	if err := l.c.Update(a); err != nil {

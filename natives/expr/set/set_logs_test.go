@@ -39,7 +39,7 @@ func (l *harness) sendLines(b *batch.Logs) *batch.Logs {
 func (l *harness) wantLines(in string, want ...string) {
 	l.t.Helper()
 	b := l.parseLines(in)
-	for range 2 { // the second time from memory
+	for range 2 { // the second run uses the cache
 		got := strings.TrimSpace(string(batch.AppendLogsTextAt(nil, l.sendLines(b), 0)))
 		if diff := cmp.Diff(strings.Join(want, "\n"), got); diff != "" {
 			l.t.Errorf("(-want +got):\n%s", diff)
@@ -52,7 +52,7 @@ func TestLines(t *testing.T) {
 		t.Helper()
 		newHarness(t, body).wantLines(in, want...)
 	}
-	// Labels that follow from labels, and from the line.
+	// Labels that depend on labels, and on the line.
 	f(label("c", "upper(labels.b)"), `{b="x"} hi`, `{b="x",c="X"} hi`)
 	f(label("b", "''"), `{a="1",b="x"} hi`, `{a="1"} hi`)
 	f(label("a", "labels.b")+label("b", "labels.a"), `{a="1",b="2"} hi`, `{a="2",b="1"} hi`)
@@ -66,12 +66,12 @@ func TestLines(t *testing.T) {
 	// Metadata.
 	f(meta("id", "labels.id")+label("id", "''"), `{id="7"} hi`, `{} {id="7"} hi`)
 	f(meta("a", "''")+meta("b", "meta.a"), `{} {a="1"} hi`, `{} {b="1"} hi`)
-	// All of them see the line as it came.
+	// All expressions read the original line.
 	f("line = \"meta.l\"\n"+meta("l", "line")+label("l", "line"), `{} {l="old"} new`, `{l="new"} {l="new"} old`)
 }
 
-// TestLinesShareColumns: what is not set is not copied, and the source gets its
-// acknowledgement back.
+// TestLinesShareColumns: columns that are not set are not copied, and the source
+// gets its acknowledgement.
 func TestLinesShareColumns(t *testing.T) {
 	l := newHarness(t, label("x", "'1'"))
 	in := l.parseLines("{a=\"1\"} {m=\"1\"} one\n{a=\"1\",x=\"1\"} two")
@@ -97,7 +97,8 @@ func TestLinesShareColumns(t *testing.T) {
 	}
 }
 
-// TestLineFailures: a line on which an expression fails passes as it came.
+// TestLineFailures: if an expression fails on a line, the line is forwarded
+// unchanged.
 func TestLineFailures(t *testing.T) {
 	l := newHarness(t, label("code", "string(int(labels.code) / 100)")+`line = "line + '!'"`)
 	l.wantLines("{code=\"500\"} a\n{code=\"x\"} b", `{code="5"} a!`, `{code="x"} b`)
@@ -115,7 +116,8 @@ func TestLineFailures(t *testing.T) {
 	l.wantLines("{} xy\n{} \"\\xffa\"", `{c="x"} xy`, `{} "\xffa"`)
 }
 
-// TestTooMuch: labels that are more than a batch may make leave it as it came.
+// TestTooMuch: if the new labels exceed the limit of a batch, the batch is
+// forwarded unchanged.
 func TestTooMuch(t *testing.T) {
 	body := ""
 	for _, n := range []string{"a", "b", "c", "d"} {
@@ -136,7 +138,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestPasses: what a block takes follows from what it sets and reads.
+// TestPasses: the accepted signals follow from the fields that are set and read.
 func TestPasses(t *testing.T) {
 	const both = batch.SignalMetrics | batch.SignalLogs
 	f := func(body string, want batch.Signals, why string) {
@@ -188,7 +190,7 @@ c.alloy:4:9: label.value: cannot use expression: a log line has no name: there i
    | name + line
    | ^
    'weir help expr' describes expressions`)
-	// Of both signals in one block.
+	// Both signals in one block.
 	f("value = \"1\"\nline = \"''\"", `c.alloy:3:1: value: a log line has none, and line: a sample has none; write a block for samples and one for log lines`)
 	f(label("a", "name")+label("b", "line"), `c.alloy:3:1: label "a": a log line has no name, and label "b": a sample has no line; write a block for samples and one for log lines`)
 }

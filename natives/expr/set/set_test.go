@@ -23,7 +23,7 @@ type node interface {
 	flow.MetricsConsumer
 }
 
-// decode decodes the body of a block but for forward_to.
+// decode decodes the body of a block without forward_to.
 func decode(body string) (*set.Arguments, string) {
 	return componenttest.Decode[*set.Arguments](set.Registration(), "forward_to = []\n"+body)
 }
@@ -77,7 +77,7 @@ func (l *harness) send(text string) *batch.Metrics {
 	return l.sink.Last()
 }
 
-// want sends text and compares what comes out.
+// want sends text and compares the output.
 func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	got := strings.TrimSpace(string(batch.AppendTextAt(nil, l.send(in), 0)))
@@ -91,7 +91,7 @@ func TestSet(t *testing.T) {
 		t.Helper()
 		l := newHarness(t, body)
 		l.want(in, want)
-		l.want(in, want) // from memory
+		l.want(in, want) // from the cache
 	}
 	// Names and labels.
 	f(`name = "name + '_x'"`, `a{b="1"} 1`, `a_x{b="1"} 1`)
@@ -100,18 +100,18 @@ func TestSet(t *testing.T) {
 	f(label("b", "''"), `a{b="x"} 1`, `a 1`)
 	f(label("a", "labels.b")+label("b", "labels.a"), `m{a="1",b="2"} 1`, `m{a="2",b="1"} 1`)
 	f(label("t", "type"), "# TYPE a counter\na 1", "# TYPE a counter\na{t=\"counter\"} 1")
-	// Values, alone and with them.
+	// Values, alone and together with names and labels.
 	f(`value = "value * 1000"`, `a 1.5`, `a 1500`)
 	f(`value = "labels.unit == 'ms' ? value / 1000 : value"`, "a{unit=\"ms\"} 5\na{unit=\"s\"} 5", "a{unit=\"ms\"} 0.005\na{unit=\"s\"} 5")
 	f("name = \"replace(name, '_ms', '_seconds')\"\nvalue = \"value / 1000\"", `lat_ms 5`, `lat_seconds 0.005`)
 	f(`value = "value / 0"`, "b 1\nc -1", "b +Inf\nc -Inf")
 	f(`value = "1"`, "a 5", "a 1")
-	// Those that read the sample.
+	// Labels that depend on the sample.
 	f(label("state", "value > 3 ? 'high' : 'low'"), "a 5\nb 1", "a{state=\"high\"} 5\nb{state=\"low\"} 1")
 	f(`name = "value > 3 ? 'high' : name"`, "a 5\nb 1", "high 5\nb 1")
 	f("value = \"value + 1\"\n"+label("was", "string(value)"), "a 5", `a{was="5"} 6`)
 	f(label("even", "time % 2 == 0 ? 'yes' : ''"), "a 5 2\nb 5 3", "a{even=\"yes\"} 5 2\nb 5 3")
-	// Rows without a value keep it, and get what the labels give.
+	// Rows without a value are not changed and get the labels.
 	f("value = \"value * 2\"\n"+label("x", "'1'"), "a stale\nb {count:1,sum:2}", "a{x=\"1\"} stale\nb{x=\"1\"} {count:1,sum:2}")
 	f(label("x", "value > 1 ? 'a' : 'b'"), "b {count:1,sum:2}", "b {count:1,sum:2}")
 }
@@ -137,14 +137,14 @@ func TestSharesAndRemembers(t *testing.T) {
 	}
 }
 
-// TestMarkerFollowsSample: a marker ends the series that the sample before it
-// became.
+// TestMarkerFollowsSample: a marker ends the series to which the previous sample
+// was changed.
 func TestMarkerFollowsSample(t *testing.T) {
 	l := newHarness(t, label("state", "value > 3 ? 'high' : 'low'"))
 	l.want("a 5", `a{state="high"} 5`)
 	l.want("a 1", `a{state="low"} 1`)
 	l.want("a stale", `a{state="low"} stale`)
-	l.want("a stale", `a stale`) // nothing is known to end
+	l.want("a stale", `a stale`) // no series is known to end
 	l.want("a 7", `a{state="high"} 7`)
 	l.want("a stale", `a{state="high"} stale`)
 }
@@ -157,10 +157,11 @@ func TestFailures(t *testing.T) {
 	}
 	l.want("a{code=\"x\"} 2", "a{code=\"x\"} 2")
 
-	// On each sample, all or nothing.
+	// For each sample, all expressions or none.
 	l = newHarness(t, label("v", "string(value)")+`value = "value > 3 ? int(labels.code) : value"`)
 	l.want("a{code=\"x\"} 1\na{code=\"x\"} 5\na{code=\"7\"} 5", "a{code=\"x\",v=\"1\"} 1\na{code=\"x\"} 5\na{code=\"7\",v=\"5\"} 7")
-	// What failed last went out as it came, so that is what ends.
+	// The last sample was forwarded unchanged because of a failure, so its own
+	// series ends.
 	l.want("a{code=\"x\"} stale", `a{code="x"} stale`)
 
 	l = newHarness(t, `name = "labels.n"`)
@@ -168,7 +169,7 @@ func TestFailures(t *testing.T) {
 	if h := l.n.Health(); !strings.Contains(h.Message, "cannot use an empty name") {
 		t.Errorf("got health %+v", h)
 	}
-	// A name cut in the midst of a character.
+	// A name that is cut within a character.
 	l = newHarness(t, `name = "labels.n[0:1]"`)
 	l.want("a{n=\"xy\"} 1", "x{n=\"xy\"} 1")
 }
@@ -194,13 +195,13 @@ func TestChangeEndsSeries(t *testing.T) {
 	}
 	l.want("a 1", `a{v="2"} 1`, `a{v="1"} stale`)
 	l.want("a 1", `a{v="2"} 1`)
-	// Equal expressions are no change, in another component too.
+	// Equal expressions are not a change, also in another component.
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, set.Registration(), arguments(t, l.sink.Receiver(), label("v", "'2'"))).(node)
 	l.want("a 1", `a{v="2"} 1`)
 }
 
-// TestIDsComeBack: what was derived is given back after its source.
+// TestIDsComeBack: derived series are released after their source.
 func TestIDsComeBack(t *testing.T) {
 	l := newHarness(t, label("v", "'1'"))
 	stop := l.n.Run(t, l.c)
@@ -212,7 +213,7 @@ func TestIDsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.n.Clock.Advance(time.Minute)
-	if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when swept
+	if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil { // set again after the sweep
 		t.Fatal(err)
 	}
 	if next := batch.NewSeries([]batch.Label{{Name: "x", Value: "y"}}); next.ID() != derived.ID() {

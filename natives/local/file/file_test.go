@@ -29,7 +29,7 @@ func arguments(path string) *file.Arguments {
 	return a
 }
 
-// build builds on a file with the given content and runs the component.
+// build builds and runs the component for a file with the given content.
 func build(t *testing.T, content string, edit func(*file.Arguments)) (*componenttest.Node, watched, *file.Arguments) {
 	t.Helper()
 	a := arguments(filepath.Join(t.TempDir(), "f"))
@@ -58,8 +58,8 @@ func wantContent(t *testing.T, n *componenttest.Node, secret bool, value string)
 	}
 }
 
-// pass lets time pass and waits until the component has done what that made
-// it do. It needs a synctest bubble.
+// pass advances the clock and waits until the component is idle. It must be
+// called in a synctest bubble.
 func pass(n *componenttest.Node, d time.Duration) {
 	synctest.Wait()
 	n.Clock.Advance(d)
@@ -91,12 +91,12 @@ func TestMissingAtBuild(t *testing.T) {
 	}
 }
 
-// TestSourcedChange does as the engine does when the file changed: Update with
-// the same arguments.
+// TestSourcedChange calls Update with the same arguments, as the engine does when
+// the file changes.
 func TestSourcedChange(t *testing.T) {
 	n, c, a := build(t, "one", nil)
 
-	// An editor's save: another file takes the name.
+	// An editor's save: another file gets the name.
 	tmp := a.Filename + ".tmp"
 	write(t, tmp, "two")
 	if err := os.Rename(tmp, a.Filename); err != nil {
@@ -107,7 +107,8 @@ func TestSourcedChange(t *testing.T) {
 	}
 	wantContent(t, n, false, "two")
 
-	// It vanishes: the last content stays, and health says why.
+	// The file is removed: the last content stays, and the health contains the
+	// reason.
 	if err := os.Remove(a.Filename); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestBecomesFIFO has a FIFO take the place of a file that was read.
+// TestBecomesFIFO replaces a file that was read by a FIFO.
 func TestBecomesFIFO(t *testing.T) {
 	n, c, a := build(t, "one", nil)
 	if err := os.Remove(a.Filename); err != nil {
@@ -48,8 +48,8 @@ func TestBecomesFIFO(t *testing.T) {
 	}
 }
 
-// TestHangs: while the file system does not answer, the last content stays, and
-// nobody waits for what is known to hang.
+// TestHangs: while the file system does not respond, the last content stays, and
+// nothing waits for it.
 func TestHangs(t *testing.T) { synctest.Test(t, testHangs) }
 
 func testHangs(t *testing.T) {

@@ -64,7 +64,7 @@ type node interface {
 	component.Updater
 }
 
-// arguments returns those of targets "pattern" or "pattern - exclude".
+// arguments returns arguments for targets "pattern" or "pattern - exclude".
 func (h *harness) arguments(targets ...string) *filematch.Arguments {
 	a := filematch.Registration().NewArgs().(*filematch.Arguments)
 	for i, t := range targets {
@@ -86,7 +86,7 @@ func (h *harness) run(n *componenttest.Node, a *filematch.Arguments) node {
 	return c
 }
 
-// found returns what is exported: paths below the harness, each with the number
+// found returns the exported paths, relative to the harness, each with the number
 // of its target if that is not 0.
 func (h *harness) found(n *componenttest.Node) (names []string) {
 	h.t.Helper()
@@ -164,7 +164,7 @@ func TestLinks(t *testing.T) {
 	h.link("../real", "d/link")        // followed, under its own path
 	h.link("../../d", "d/sub/up")      // leads back
 	h.link("self", "d/self")           // and to itself
-	h.link("nowhere", "d/x.log")       // dangles
+	h.link("nowhere", "d/x.log")       // broken link
 	h.link("../real/a.log", "d/l.log") // a file
 	h.link("../e", "d/other")          // two that lead to each other
 	h.link("../d", "e/back")
@@ -176,8 +176,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestOwnFiles: the files in weir's storage directory are left out, whichever of
-// the paths is one through a link.
+// TestOwnFiles: the files in weir's storage directory are skipped, even if one of
+// the paths contains a symbolic link.
 func TestOwnFiles(t *testing.T) {
 	f := func(storage, pattern string, want ...string) {
 		t.Helper()
@@ -204,7 +204,8 @@ func TestOwnFiles(t *testing.T) {
 	f("data/node", "*/**/*.log", "data/b.log", "database/c.log", "link/b.log")
 }
 
-// TestTroubles: what cannot be looked at is named once, and hides nothing else.
+// TestTroubles: a directory that cannot be read is logged once, and does not hide
+// other files.
 func TestTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, "a.log", "d/c.log")
@@ -238,7 +239,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// pass lets time pass and waits until the component has looked.
+// pass advances the clock and waits until the component has searched.
 func pass(n *componenttest.Node, d time.Duration) {
 	synctest.Wait()
 	n.Clock.Advance(d)
@@ -269,7 +270,7 @@ func TestComeAndGo(t *testing.T) {
 		pass(n, 10*time.Second)
 		want("d/c.log")
 
-		// Other arguments count at once, and so does another period.
+		// Other arguments take effect immediately, and so does another interval.
 		a := h.arguments("*.log")
 		a.SyncPeriod = time.Second
 		h.write("x.log")
@@ -324,7 +325,7 @@ func TestValidate(t *testing.T) {
 	f(func(a *filematch.Arguments) { a.PathTargets = []map[string]string{{}} })
 }
 
-// BenchmarkTenThousand looks at 10,000 files in 100 directories.
+// BenchmarkTenThousand searches 10,000 files in 100 directories.
 func BenchmarkTenThousand(b *testing.B) {
 	h := newHarness(b)
 	for i := range 100 {

@@ -44,7 +44,7 @@ func (l *harness) arguments(body string) *enrich.Arguments {
 	return a
 }
 
-// want sends lines of the same handles as before and compares what comes out.
+// want sends lines with the same handles as before and compares the output.
 func (l *harness) want(in, want string) *batch.Logs {
 	l.t.Helper()
 	b, err := batch.ParseLogsText(in, batch.TextOptions{Source: 1})
@@ -87,18 +87,18 @@ func TestEnrich(t *testing.T) {
 	f("", `{host="h1"} {trace_id="t"} line`, `{host="h1",owner="ann",zone="a"} {trace_id="t"} line`)
 	f(`logs_match_label = "instance"`, `{instance="h1"} line`, `{host="h1",instance="h1",owner="ann",zone="a"} line`)
 	f(`logs_match_label = "instance"`, `{host="h1"} line`, `{host="h1"} line`)
-	// A stream without a match is left alone.
+	// A stream without a match is not changed.
 	f("", "{host=\"h9\"} line\n{x=\"h1\"} line\n{host=\"h1\"} line", "{host=\"h9\"} line\n{x=\"h1\"} line\n{host=\"h1\",owner=\"ann\",zone=\"a\"} line")
-	// The last of several counts.
+	// The last matching target is used.
 	f("", `{host="h3"} line`, `{host="h3",owner="new"} line`)
-	// An empty label of the target removes it, unless labels are named.
+	// An empty label of the target removes the label, unless labels are selected.
 	f("", `{host="h2",zone="z"} line`, `{host="h2",owner="bob"} line`)
 	f(`labels_to_copy = ["owner", "zone", "nope"]`, `{host="h2",nope="x",zone="z"} line`, `{host="h2",nope="x",owner="bob",zone="z"} line`)
 	f(`labels_to_copy = ["owner"]`, `{host="h1",zone="z"} line`, `{host="h1",owner="ann",zone="z"} line`)
 }
 
-// TestTargetsChange: streams with another target get its labels at the next
-// batch, those whose target stays keep their handle.
+// TestTargetsChange: streams whose target changes get its labels with the next
+// batch; the other streams keep their handle.
 func TestTargetsChange(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
 	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
@@ -119,7 +119,7 @@ func TestTargetsChange(t *testing.T) {
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, enrich.Registration(), l.arguments(match+`targets = []`)).(node)
 	stop2 := l.n.Run(t, l.c)
-	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two of each that runs
+	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two for each running component
 		t.Fatal(err)
 	}
 	stop()

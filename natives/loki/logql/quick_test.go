@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// quickPipelines have stages of ours in place of Loki's.
+// quickPipelines contain stages that are replaced by ours.
 var quickPipelines = []string{
 	`| json level, msg, n="status" | line_format "{{.level}}: {{ .msg }} {{.n}}{{.nope}}"`,
 	`| json app, trace_id | drop app, level | line_format "[{{.app}} {{.trace_id}} {{.level}}]"`,
@@ -21,7 +21,7 @@ var quickPipelines = []string{
 	`| json a, b | keep a | line_format "{{.a}}-{{.b}}-{{.env}}"`,
 }
 
-// quickLines are objects as they mostly are, and what is not quite one.
+// quickLines are typical objects, and lines that are almost objects.
 var quickLines = []string{
 	``, ` `, `{}`, `{ }`, `{} `, `{`, `{"`, `null`, `[]`, `"level"`, `level`, ` {"level":"x"}`,
 	`{"level":"info","msg":"it was","status":200,"app":"other","a":true,"b":null,"trace_id":"7"}`,
@@ -47,7 +47,7 @@ var quickLines = []string{
 	`{"x":` + strings.Repeat(`{"x":`, 60) + `1` + strings.Repeat("}", 60) + `,"level":"a"}`,
 }
 
-// quickResult is what stages make of a line.
+// quickResult returns the result of stages for a line.
 func quickResult(stages []log.Stage, b *log.LabelsBuilder, meta labels.Labels, line string) string {
 	b.Reset()
 	b.Add(log.StructuredMetadataLabel, meta)
@@ -67,13 +67,13 @@ func quickResult(stages []log.Stage, b *log.LabelsBuilder, meta labels.Labels, l
 	return text
 }
 
-// quickPair is a pipeline by Loki's stages and with ours.
+// quickPair is a pipeline with Loki's stages and with ours.
 type quickPair struct {
 	src        string
 	loki, ours []log.Stage
 }
 
-// quickPairs makes the pairs of all pipelines.
+// quickPairs creates the pairs of all pipelines.
 func quickPairs(t testing.TB) (out []quickPair) {
 	for _, src := range quickPipelines {
 		p, err := Parse(src)
@@ -93,8 +93,8 @@ func quickPairs(t testing.TB) (out []quickPair) {
 	return out
 }
 
-// check holds ours against Loki's, with labels and metadata of names that a line
-// may have too, and with hints.
+// check compares our result with Loki's, with labels and metadata whose names may
+// also occur in the line, and with hints.
 func (p quickPair) check(t *testing.T, line string) {
 	for _, required := range [][]string{nil, {"level"}, {"nope"}, {"app_extracted", "msg"}} {
 		builder := func() *log.LabelsBuilder {
@@ -118,7 +118,7 @@ func TestQuickIsLokis(t *testing.T) {
 	}
 }
 
-// TestQuickIsQuick: it is our stages that the test above judges.
+// TestQuickIsQuick checks that the test above uses our stages.
 func TestQuickIsQuick(t *testing.T) {
 	for _, p := range quickPairs(t) {
 		var members, formats int
@@ -138,7 +138,8 @@ func TestQuickIsQuick(t *testing.T) {
 	}
 }
 
-// TestQuickRefuses: what is more than names, or depends on their order, is Loki's.
+// TestQuickRefuses: Loki's stages are used for expressions that are more than
+// names or depend on their order.
 func TestQuickRefuses(t *testing.T) {
 	for _, src := range []string{
 		`| json a="b.c"`, `| json a="b[0]"`, `| json a="b", c="b"`, `| json a, a="b"`, `| json a, a_extracted`,

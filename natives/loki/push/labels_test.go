@@ -82,7 +82,7 @@ func TestParseLabels(t *testing.T) {
 	bad(`{a=~"b"}`, `cannot parse labels "{a=~\"b\"}" at byte 3: want a value in quotes`)
 }
 
-// prometheusLabels reads labels as Loki does.
+// prometheusLabels parses labels like Loki.
 func prometheusLabels(s string) (out []batch.Label, twice bool, err error) {
 	ls, err := parser.NewParser(parser.Options{}).ParseMetric(s)
 	if err != nil {
@@ -99,7 +99,8 @@ func prometheusLabels(s string) (out []batch.Label, twice bool, err error) {
 	return out, false, nil
 }
 
-// FuzzParseLabels: what is read is what Loki reads, which takes no less.
+// FuzzParseLabels: labels are parsed as in Loki, and all that Loki accepts is
+// accepted.
 func FuzzParseLabels(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{a="b"}`, `{b="2", a='1', c=` + "`3`" + `,}`, `{"x.y"="\"\\\n\x41\u00e9",}`, `up{a="b"}`, `{"up"}`, "{a=\"b\" # c\n}", `{a="\ufffd"}`, "{a=\"\uFFFD\"}",
@@ -124,8 +125,8 @@ func FuzzParseLabels(f *testing.F) {
 	})
 }
 
-// FuzzAppendLabels: what is written, Loki reads as it was, but for names that it
-// should not have.
+// FuzzAppendLabels: Loki parses the written labels unchanged, except for invalid
+// names.
 func FuzzAppendLabels(f *testing.F) {
 	f.Add("a", "b", "c.d", "é\n\"")
 	f.Add("a", "\uFFFD", "b", "\xff\\")

@@ -28,7 +28,7 @@ type stream struct {
 	Entries []entry
 }
 
-// decode reads a request by the Reader.
+// decode decodes a request with the Reader.
 func decode(body []byte) (all []stream, err error) {
 	r := push.NewReader(body)
 	for r.NextStream() {
@@ -41,7 +41,7 @@ func decode(body []byte) (all []stream, err error) {
 	return all, r.Err()
 }
 
-// decodeLoki reads a request by Loki's own code.
+// decodeLoki decodes a request with Loki's own code.
 func decodeLoki(body []byte) (all []stream, err error) {
 	var req lokipush.PushRequest
 	if err := req.Unmarshal(body); err != nil {
@@ -64,7 +64,7 @@ func decodeLoki(body []byte) (all []stream, err error) {
 	return all, nil
 }
 
-// nearest returns a time in Unix ns, or the nearest that is one.
+// nearest returns a time in Unix ns, limited to the valid range.
 func nearest(t time.Time) int64 {
 	const second = 1_000_000_000
 	switch s := t.Unix(); {
@@ -123,8 +123,8 @@ var requests = [][]stream{
 	}}},
 }
 
-// TestEncode: requests are the bytes that Loki's own code makes, and both read
-// them alike.
+// TestEncode: requests have the same bytes as those of Loki's own code, and both
+// decode them in the same way.
 func TestEncode(t *testing.T) {
 	for i, r := range requests {
 		body := encode(r)
@@ -142,7 +142,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestConcatenate: two requests in a row are one.
+// TestConcatenate: two concatenated requests are one.
 func TestConcatenate(t *testing.T) {
 	a, b := requests[3], requests[4]
 	got, err := decodeLoki(append(encode(a), encode(b)...))
@@ -158,7 +158,7 @@ func TestConcatenate(t *testing.T) {
 	}
 }
 
-// TestReader: what is left of a stream is passed over, but not unread.
+// TestReader: the rest of a stream is skipped, but still checked.
 func TestReader(t *testing.T) {
 	r := push.NewReader(encode(requests[3]))
 	for _, want := range []string{`{a="b"}`, "{}"} {
@@ -190,7 +190,8 @@ func TestSortMeta(t *testing.T) {
 	f([]batch.Label{{Name: "a", Value: "1"}, {Name: "a", Value: "2"}}, []batch.Label{{Name: "a", Value: "2"}})
 }
 
-// FuzzReader: the Reader takes what Loki's own code takes, and reads the same.
+// FuzzReader: the Reader accepts the same requests as Loki's own code, with the
+// same result.
 func FuzzReader(f *testing.F) {
 	for _, r := range requests {
 		f.Add(encode(r))
@@ -206,7 +207,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// To Loki's code an entry at the beginning of time has none.
+		// Loki's code treats the minimum time as no time.
 		zero := func(e entry) bool { return !e.Timed || e.T == math.MinInt64 }
 		same := cmp.Comparer(func(a, b entry) bool {
 			return (a.T == b.T && a.Timed == b.Timed || zero(a) && zero(b)) && a.Line == b.Line && cmp.Equal(a.Meta, b.Meta, cmpopts.EquateEmpty())
@@ -217,7 +218,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Names that LogQL cannot have may be many: each must not be compared with all others.
+// TestManyOddNames: there may be many names that are invalid in LogQL, so
+// comparing each with all of them must be avoided.
 func TestManyOddNames(t *testing.T) {
 	var ls []batch.Label
 	for i := range 100_000 {
@@ -227,7 +229,7 @@ func TestManyOddNames(t *testing.T) {
 	defer s.Release()
 	start := time.Now()
 	text := push.AppendLabels(nil, s)
-	if d := time.Since(start); d > 20*time.Second { // it takes milliseconds, and minutes if it is quadratic
+	if d := time.Since(start); d > 20*time.Second { // milliseconds, or minutes if the time is quadratic
 		t.Errorf("it took %s", d)
 	}
 	if got := bytes.Count(text, []byte("a_")); got != len(ls) {
@@ -235,7 +237,7 @@ func TestManyOddNames(t *testing.T) {
 	}
 }
 
-// Two bytes stand for metadata that takes 32 in memory.
+// TestMetaLimit: two bytes can encode metadata that takes 32 bytes in memory.
 func TestMetaLimit(t *testing.T) {
 	entry := bytes.Repeat([]byte{0x1a, 0}, 100)
 	stream := append([]byte{0x12}, append(binary.AppendUvarint(nil, uint64(len(entry))), entry...)...)

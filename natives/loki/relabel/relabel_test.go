@@ -95,12 +95,12 @@ func TestConsume(t *testing.T) {
 	f(addZone, `{app="a"} one`, `{app="a",zone="a"} one`, 0)
 	f(keepProd+addZone, `{env="prod"} one`, `{env="prod",zone="a"} one`, 0)
 	f(dropAll, in, "", 3)
-	// The tenant is a label like any other.
+	// The tenant is an ordinary label.
 	f("rule {\n\tsource_labels = [\"env\"]\n\ttarget_label = \"__tenant_id__\"\n}\n", `{env="prod"} one`, `{__tenant_id__="prod",env="prod"} one`, 0)
 }
 
-// TestHandles: a stream becomes the same handle in every batch, a change of the
-// rules reaches it at the next one, and what was made is given back.
+// TestHandles: a stream is mapped to the same handle in every batch, a change of
+// the rules takes effect with its next batch, and derived streams are released.
 func TestHandles(t *testing.T) {
 	l := newHarness(t, addZone)
 	stop := l.n.Run(t, l.c)
@@ -119,7 +119,7 @@ func TestHandles(t *testing.T) {
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, relabel.Registration(), l.arguments(addZone)).(node)
 	stop2 := l.n.Run(t, l.c)
-	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two of each that runs
+	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two for each running component
 		t.Fatal(err)
 	}
 	stop()
@@ -144,7 +144,8 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestAckGoesAlong: what is made of a batch tells the source of the batch.
+// TestAckGoesAlong: the acknowledgement of a batch is passed on to the derived
+// batch.
 func TestAckGoesAlong(t *testing.T) {
 	l := newHarness(t, keepProd+addZone)
 	done := false
@@ -162,8 +163,8 @@ func TestAckGoesAlong(t *testing.T) {
 	}
 }
 
-// TestSideBySide: sources send while the rules change; every line comes with
-// what one of the rules made, and no label is lost.
+// TestSideBySide: sources send while the rules change. Every line arrives with
+// the result of one of the rule sets, and no label is lost.
 func TestSideBySide(t *testing.T) {
 	zone := func(z string) string { return strings.ReplaceAll(addZone, `"a"`, `"`+z+`"`) }
 	l := newHarness(t, zone("x"))

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 )
 
-// found is what rules find in a line, as "rule secret".
+// found returns the findings of rules in a line, as "rule secret".
 func found(t *testing.T, rules, line string) (fs []string) {
 	t.Helper()
 	all, err := secretfilter.Find([]byte(rules), line)
@@ -32,11 +32,11 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s\nin %q (-want +got):\n%s", rules, line, diff)
 		}
 	}
-	// A rule with and without keywords, which are told in any case.
+	// A rule with and without keywords, which are matched in any case.
 	f("[[rules]]\nid = 'a'\nregex = 'x[0-9]+'", "x1 y2", "a x1")
 	f("[[rules]]\nid = 'a'\nregex = 'x[0-9]+'\nkeywords = ['Magic']", "x1 MAGIC", "a x1")
 	f("[[rules]]\nid = 'a'\nregex = 'x[0-9]+'\nkeywords = ['magic']", "x1")
-	for _, k := range []string{"q", "qz", "qzv", "qzvw", "qzvwx"} { // at each place of a line
+	for _, k := range []string{"q", "qz", "qzv", "qzvw", "qzvwx"} { // at each position in a line
 		for _, line := range []string{"x1 %s", "%s x1", "x1%s", "%s_x1", "__%s-x1", "a x1 ..%s.", "x1"} {
 			rule := "[[rules]]\nid = 'a'\nregex = 'x[0-9]+'\nkeywords = ['" + k + "']"
 			if strings.Contains(line, "%s") {
@@ -46,17 +46,17 @@ func TestConfig(t *testing.T) {
 			}
 		}
 	}
-	// Groups: the one that is named, or the first that is not empty.
+	// Groups: the configured one, or the first that is not empty.
 	f("[[rules]]\nid = 'a'\nregex = '(k)=(\\w+)'\nsecretGroup = 2", "k=v", "a v")
 	f("[[rules]]\nid = 'a'\nregex = '(z)?k=(\\w+)'", "k=v", "a v")
-	// Entropy must be above.
+	// The entropy must be higher.
 	f("[[rules]]\nid = 'a'\nregex = 'k=(\\w+)'\nentropy = 2.0", "k=abcd")
 	f("[[rules]]\nid = 'a'\nregex = 'k=(\\w+)'\nentropy = 1.9", "k=abcd", "a abcd")
-	// Paths: a line has none.
+	// Paths: a line has no path.
 	f("[[rules]]\nid = 'a'\nregex = 'x1'\npath = '\\.go$'", "x1")
 	f("[[rules]]\nid = 'a'\nregex = 'x1'\npath = '.*'", "x1", "a x1")
 	f("[[rules]]\nid = 'a'\nregex = 'x1'\nskipReport = true", "x1")
-	// Allowlists, of the rule and of all.
+	// Allowlists, of the rule and of the configuration.
 	const rule = "[[rules]]\nid = 'a'\nregex = 'k=(\\w+)'\n"
 	f(rule+"[[rules.allowlists]]\nregexes = ['^v$']", "k=v k=w", "a w")
 	f(rule+"[rules.allowlist]\nregexes = ['^v$']", "k=v k=w", "a w")
@@ -70,12 +70,12 @@ func TestConfig(t *testing.T) {
 	f(rule+"[[allowlists]]\ntargetRules = ['a']\nregexes = ['^v$']", "k=v k=w", "a w")
 	f(rule+"[[rules]]\nid = 'b'\nregex = 'v'\n[[allowlists]]\ntargetRules = ['a']\nregexes = ['^v$']", "k=v", "b v")
 	f(rule+"[allowlist]\nregexes = ['^v$']", "k=v k=w", "a w")
-	// A later rule of the same id takes the place of the first.
+	// A later rule with the same ID replaces the first one.
 	f(rule+"[[rules]]\nid = 'a'\nregex = 'w'", "k=v w", "a w")
-	// Several lines in one.
+	// Several lines in one entry.
 	f(rule+"[[rules.allowlists]]\nregexTarget = 'line'\nregexes = ['^test']", "test k=v\nk=w\ntest k=x", "a w")
 	f("[[rules]]\nid = 'a'\nregex = '\\nk=\\w+\\n'", "x\nk=v\n", "a k=v")
-	// What is generic gives way, on the same line.
+	// Generic rules have lower precedence on the same line.
 	f("[[rules]]\nid = 'a'\nregex = 'kv'\n[[rules]]\nid = 'my-generic'\nregex = 'k(v)'", "kv", "a kv")
 	f("[[rules]]\nid = 'a'\nregex = 'kv'\n[[rules]]\nid = 'my-generic'\nregex = 'q(v)'", "kv\nqv", "a kv", "my-generic v")
 }
@@ -154,7 +154,8 @@ func TestConfigErrors(t *testing.T) {
 	f("[extend]\npath = '/nowhere/at/all.toml'", "cannot read extend.path")
 }
 
-// TestFile: a node follows its file, and stays as it is when that is broken.
+// TestFile: a node reads its file again when it changes, and keeps its rules if
+// the file is invalid.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.toml")
 	base := filepath.Join(t.TempDir(), "base.toml")

@@ -22,14 +22,15 @@ var library = sync.OnceValue(func() *detect.Detector {
 	return d
 })
 
-// TestDefaultRules: the embedded file is the one of the version in go.mod.
+// TestDefaultRules: the embedded file has the same version as the module in
+// go.mod.
 func TestDefaultRules(t *testing.T) {
 	if secretfilter.DefaultRules() != config.DefaultConfig {
 		t.Error("gitleaks.toml differs from that of the module: copy it, and name its version")
 	}
 }
 
-// theirs returns what Gitleaks finds in a line.
+// theirs returns the findings of Gitleaks in a line.
 func theirs(line string) (fs []secretfilter.Found) {
 	for _, f := range library().DetectString(line) {
 		if f.Secret != "" {
@@ -55,7 +56,7 @@ func sameAsGitleaks(t *testing.T, line string) {
 
 const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// random is a generator that is the same everywhere.
+// random is a random number generator with the same results on every system.
 type random uint64
 
 func (r *random) n(n int) int {
@@ -71,16 +72,15 @@ func (r *random) text(of string, n int) string {
 	return string(b)
 }
 
-// TestLikeGitleaks compares what is found in lines that were made to have
-// something to find: each keyword, in contexts and cases, before secrets of many
-// lengths and alphabets.
+// TestLikeGitleaks compares the findings in generated lines: each keyword, in
+// several contexts and cases, before secrets of many lengths and alphabets.
 func TestLikeGitleaks(t *testing.T) {
 	r := random(1)
 	alphabets := []string{alnum, "0123456789abcdef", "abcdefghijklmnopqrstuvwxyz0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", alnum + "-_", alnum + "+/=", alnum + "-_.~"}
 	found := 0
 	formats := []string{"%k%s", "x %k%s y", "%k=%s", "my_%k_key = \"%s\"", "\"%ktoken\":\"%s\",", "%k-api-key: %s;", "level=info K=%k secret=%s", "ſ %k_SECRET=%s é"}
 	for i, k := range keywords() {
-		for n := range 2 { // each line costs Gitleaks a millisecond, and ten with -race
+		for n := range 2 { // each line takes Gitleaks a millisecond, and ten with -race
 			kw := k
 			if r.n(4) == 0 {
 				kw = strings.ToUpper(k)
@@ -113,7 +113,7 @@ func FuzzLikeGitleaks(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.Contains(line, "\n") {
-			t.Skip() // which line a match is in is told otherwise there
+			t.Skip() // Gitleaks determines the line of a match differently
 		}
 		sameAsGitleaks(t, line)
 	})

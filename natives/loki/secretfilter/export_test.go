@@ -9,8 +9,8 @@ import (
 // Found is a finding, for tests.
 type Found struct{ Rule, Secret string }
 
-// Find returns what the rules of a configuration find in a line, nil for the
-// default ones.
+// Find returns the findings of a configuration in a line. If config is nil, it
+// uses the default rules.
 func Find(config []byte, line string) ([]Found, error) {
 	rs := defaultDetectors()
 	if config != nil {

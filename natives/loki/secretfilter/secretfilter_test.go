@@ -59,7 +59,7 @@ func (l *harness) arguments(body string) *secretfilter.Arguments {
 
 var web = batch.NewSeries([]batch.Label{{Name: "app", Value: "web"}})
 
-// send sends lines of one stream and returns what comes out.
+// send sends lines of one stream and returns the output.
 func (l *harness) send(lines ...string) *batch.Logs {
 	l.t.Helper()
 	b := &batch.Logs{Source: 1, Line: lines}
@@ -86,8 +86,8 @@ func (l *harness) metrics(want string, names ...string) {
 	}
 }
 
-// Secrets that no program ever used, put together so that nobody's scanner finds
-// them in this file.
+// Secrets that no program ever used, in parts, so that secret scanners do not
+// find them in this file.
 var (
 	githubToken = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a" // 40 bytes
 	gitlabToken = "glpat-" + "aB3dE5fG7hI9jK1lM2nO"
@@ -98,27 +98,27 @@ func TestRedact(t *testing.T) {
 		t.Helper()
 		newHarness(t, body).want(in, want)
 	}
-	// A fifth stays by default; so it does with 0.
+	// By default, a fifth stays; 0 has the same effect.
 	f("", "token is "+githubToken+" !", "token is ghp_16C7... !")
 	f("redact_percent = 0", githubToken, "ghp_16C7...")
 	f("redact_percent = 50", githubToken, githubToken[:20]+"...")
 	f("redact_percent = 99", githubToken, "...")
 	f("redact_percent = 100", "token is "+githubToken, "token is REDACTED")
-	// What is written instead.
+	// Replacements.
 	f(`redact_with = "<$SECRET_NAME>"`, "a "+githubToken+" b", "a <github-pat> b")
 	f(`redact_with = "<$SECRET_NAME:$SECRET_HASH>"`, githubToken, "<github-pat:661d8537b677bab547cd6fa69cc9e1c41aa6fcb1>")
 	f(`redact_with = "$SECRET_OTHER"`, githubToken, "$SECRET_OTHER")
-	// All of several, wherever they are.
+	// All of several secrets, at all positions.
 	f(`redact_with = "<$SECRET_NAME>"`, githubToken+" "+gitlabToken+" "+githubToken, "<github-pat> <gitlab-pat> <github-pat>")
-	// A secret that is part of another one, and one that overlaps.
+	// A secret inside another one, and overlapping secrets.
 	f(`redact_with = "<$SECRET_NAME>"`, "token = "+githubToken, "token = <github-pat>")
-	// Nothing to find.
+	// No secrets.
 	for _, line := range []string{"", "x", "GET /api/v1/users 200", "key=cpu_usage", "token=" + strings.Repeat("a", 40), githubToken + " # gitleaks:allow"} {
 		f("", line, line)
 	}
 }
 
-// TestOverlap: what two rules find in each other's place leaves nothing visible.
+// TestOverlap: overlapping secrets of two rules are redacted completely.
 func TestOverlap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.toml")
 	write(t, path, "[[rules]]\nid = \"one\"\nregex = 'aaabbb'\n[[rules]]\nid = \"two\"\nregex = 'bbbccc'\n[[rules]]\nid = \"part\"\nregex = 'aab'\n")
@@ -134,8 +134,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestUnchanged: a batch without secrets is passed on as it is, and of one with
-// some only the lines are copied.
+// TestUnchanged: a batch without secrets is forwarded unchanged. If there are
+// secrets, only the lines are copied.
 func TestUnchanged(t *testing.T) {
 	l := newHarness(t, "")
 	b := &batch.Logs{Source: 1, Stream: []*batch.Stream{web, web}, T: []int64{1, 2}, Line: []string{"a", "b"}, Ack: batch.NewAck(func() {})}
@@ -171,7 +171,7 @@ weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",orig
 weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",origin="web",rule="gitlab-pat"} 1
 `
 	l.metrics(want, "weir_secretfilter_secrets_redacted_total")
-	// They go on in the next component, which does not tell origins.
+	// The metrics continue in the next component, which has no origin label.
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, secretfilter.Registration(), l.arguments("")).(node)
 	l.send(githubToken)
@@ -180,7 +180,7 @@ weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",orig
 		want[strings.Index(want, "weir_secretfilter_secrets_redacted_total{"):], "weir_secretfilter_secrets_redacted_total")
 }
 
-// TestManyOrigins: labels that come from lines cannot fill the memory.
+// TestManyOrigins: labels that come from lines do not exhaust the memory.
 func TestManyOrigins(t *testing.T) {
 	l := newHarness(t, `origin_label = "app"`)
 	b := &batch.Logs{Source: 1}
@@ -224,7 +224,7 @@ weir_secretfilter_lines_bypassed_total{component_id="loki.secretfilter.s"} %d
 	f("0.5", 300, 700) // 12 standard deviations
 }
 
-// steps is a clock on which time passes when it is asked.
+// steps is a clock whose time advances with each call.
 type steps struct {
 	clock.Clock
 	mu sync.Mutex
@@ -298,8 +298,8 @@ func TestArguments(t *testing.T) {
 	w("label_timed_out = true", "label_timed_out has no effect without processing_timeout or when drop_on_timeout is set")
 }
 
-// TestMatchLimit sends a line that a rule would work on for hours: it is dropped,
-// as nobody knows what is in it, and the other lines go on.
+// TestMatchLimit sends a line for which a rule would need hours. It is dropped,
+// because its content is unknown, and the other lines are forwarded.
 func TestMatchLimit(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "rules.toml")
 	rule := "[[rules]]\nid = \"slow\"\nregex = '''token=(x*y|x)|x*y|x'''\nkeywords = [\"token\"]\n"

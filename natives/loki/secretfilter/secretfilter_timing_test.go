@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// timed are lines as programs write them.
+// timed contains lines as programs write them.
 var timed = []struct{ name, line string }{
 	{"plain", "Jan 02 15:04:05 web1 nginx[12345]: 10.1.2.3 - - \"GET /index.html HTTP/1.1\" 200 5123 \"-\" \"Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/115.0\" rt=0.005 up=0.004 host=www.example.com pool=blue zone=a"},
 	{"json", `{"ts":"2025-01-02T15:04:05.123456Z","level":"info","msg":"request done","method":"GET","path":"/v1/users/1234","status":200,"duration_ms":12.4,"request_id":"9f1c2b7e-1d2a-4c5b-8e6f-0a1b2c3d4e5f"}`},

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
-// TestJudge: what answers mean. The messages are those of Loki 3.7.
+// TestJudge checks the interpretation of responses. The messages are those of
+// Loki 3.7.
 func TestJudge(t *testing.T) {
 	b := &batch.Logs{Source: 1}
 	for i, s := range []*batch.Stream{stream("app", "api", "env", "prod"), stream("app", "web")} {
@@ -47,7 +48,7 @@ func TestJudge(t *testing.T) {
 	f(400, "entry with timestamp 2025-01-01 00:00:00 +0000 UTC ignored, reason: 'entry too far behind, entry timestamp is: 2025-01-01T00:00:00Z, "+
 		"oldest acceptable timestamp is: 2025-01-02T00:00:00Z',\nuser 'fake', total ignored: 7 out of 20 for stream: {app=\"web\"}", lost{"out_of_order": 7})
 
-	// All of it.
+	// All lines.
 	f(400, "couldn't parse push request: unexpected EOF", lost{"rejected": 30})
 	f(422, "error at least one valid stream is required for ingestion", lost{"rejected": 30})
 	f(260, "ingestion blocked for user 'fake' until '2026-01-01' with status code '260'", lost{"blocked": 30})
@@ -77,8 +78,8 @@ func TestJudge(t *testing.T) {
 	diff(t, lost{"rate_limited": 30}, lostNow)
 }
 
-// TestRefusedLines: of what Loki refuses in part, the rest counts as sent, and
-// nothing is sent again.
+// TestRefusedLines: if Loki refuses some lines, the other lines count as sent,
+// and nothing is sent again.
 func TestRefusedLines(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(400, "2 errors like: max entry size '10' bytes exceeded for stream '{s=\"a\"}' while adding an entry with length '20' bytes")
@@ -88,7 +89,7 @@ func TestRefusedLines(t *testing.T) {
 	srv.heal()
 	n.accept(t, lines(1, stream("s", "b"), 1, t0))
 	srv.wait(t, func() bool { return srv.count() == 1 })
-	n.stop() // counts what was answered last
+	n.stop() // waits until the last response is counted
 	diff(t, []float64{2, 4, 0}, []float64{
 		n.metric(t, "weir_loki_write_lines_dropped_total", ""), n.metric(t, "weir_loki_write_lines_sent_total", ""), n.metric(t, "weir_loki_write_lines_retried_total", ""),
 	})
@@ -98,8 +99,9 @@ func TestRefusedLines(t *testing.T) {
 	diff(t, map[string]uint64{"line_too_long": 2}, n.Stats.DroppedLines())
 }
 
-// TestTooLarge: what is too large is sent in smaller requests, down to lines; the
-// line that is too large alone is lost, counted and named, and nothing else.
+// TestTooLarge: a request that is too large is split, down to single lines. A
+// single line that is too large is lost, counted and logged; everything else is
+// sent.
 func TestTooLarge(t *testing.T) {
 	const most = 3000
 	srv := newServer(t)
@@ -142,7 +144,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestWrongPath: who leaves out the path is told what it is.
+// TestWrongPath: if the path is missing in the URL, the error contains the
+// correct path.
 func TestWrongPath(t *testing.T) {
 	f := func(url string, status int, want string) {
 		t.Helper()
@@ -157,7 +160,7 @@ func TestWrongPath(t *testing.T) {
 	f("http://loki:3100", 405, "server answered 405 Method Not Allowed: no")
 }
 
-// TestWrongPassword: who mistypes a password or a path loses nothing.
+// TestWrongPassword: a wrong password or path does not lose lines.
 func TestWrongPassword(t *testing.T) {
 	for _, status := range []int{401, 403, 404} {
 		srv := newServer(t)
@@ -183,8 +186,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestGivesUp: who writes max_backoff_retries or retry_on_http_429 = false gets
-// what is asked for.
+// TestGivesUp: max_backoff_retries and retry_on_http_429 = false have their
+// documented effects.
 func TestGivesUp(t *testing.T) {
 	f := func(status, requests int, more, reason string) {
 		t.Helper()
@@ -204,7 +207,7 @@ func TestGivesUp(t *testing.T) {
 	f(429, 1, "retry_on_http_429 = false", "rate_limited")
 }
 
-// TestFaultyServers: whatever a server does to a request, its lines arrive.
+// TestFaultyServers: whatever a server does with a request, its lines arrive.
 func TestFaultyServers(t *testing.T) {
 	hijack := func(w http.ResponseWriter, text string) {
 		c, _, err := http.NewResponseController(w).Hijack()
@@ -242,8 +245,8 @@ func TestFaultyServers(t *testing.T) {
 	}
 }
 
-// TestHang: a server that does not answer holds up neither a stop for long nor a
-// retry for ever.
+// TestHang: a server that does not respond delays a stop only briefly, and does
+// not block retries for ever.
 func TestHang(t *testing.T) {
 	srv := newServer(t)
 	hold := make(chan bool)

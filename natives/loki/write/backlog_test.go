@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// What is in the journal waits and has not left the node. Of a block that goes in
-// pieces, only what is not sent yet waits.
+// TestBacklog: lines in the journal count as waiting and have not left the node.
+// If a block is sent in pieces, only the unsent pieces count as waiting.
 func TestBacklog(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(w http.ResponseWriter, r request, _ int) bool {

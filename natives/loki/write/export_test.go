@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// Encode returns the journal blocks that a batch becomes.
+// Encode returns the journal blocks for a batch.
 func Encode(b *batch.Logs) []journal.Block {
 	g := &gatherer{}
 	gr := &group{s: &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}, own: block{size: maxBlock}}
@@ -21,7 +21,7 @@ func Encode(b *batch.Logs) []journal.Block {
 	return append(gr.blocks, gr.own.close(0))
 }
 
-// Encoder encodes batches as a shard does, again and again.
+// Encoder returns a function that encodes batches as a shard does.
 func Encoder() func(b *batch.Logs) (size int) {
 	g := &gatherer{}
 	s := &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}
@@ -38,7 +38,7 @@ func Encoder() func(b *batch.Logs) (size int) {
 	}
 }
 
-// Join returns the body of a request of blocks.
+// Join returns the body of a request that consists of blocks.
 func Join(blocks ...journal.Block) ([]byte, error) {
 	r := &request{}
 	for _, b := range blocks {
@@ -51,8 +51,8 @@ func Join(blocks ...journal.Block) ([]byte, error) {
 	return r.appendBody(nil), nil
 }
 
-// Judge returns what an answer to a request of blocks means: the reasons of lines
-// that are lost, or "again" or "too large".
+// Judge returns the interpretation of a response to a request of blocks: the
+// reasons of lost lines, or "again" or "too large".
 func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (lost map[string]int, what string) {
 	r := &request{}
 	for _, b := range blocks {
@@ -70,8 +70,7 @@ func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (
 	return a.lost, ""
 }
 
-// LongestPause posts once, and returns how long the pause may be after what came
-// of it.
+// LongestPause sends one request and returns the maximum pause after its result.
 func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 	s := &settings{args: args, RemoteSettings: outbox.RemoteSettings{Owner: journal.Owner{URL: args.URL}, Timeout: args.RemoteTimeout}}
 	if err := s.newClient(&o); err != nil {
@@ -82,7 +81,7 @@ func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 	return s.longest(sd.post(context.Background(), s, &request{})), nil
 }
 
-// AnswerError returns what is said of an answer.
+// AnswerError returns the error message for a response.
 func AnswerError(url string, status int) string {
 	resp := &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Header: http.Header{}}
 	return classifyAnswer(&settings{args: &Endpoint{URL: url}}, &request{}, resp, "no", time.Now()).err.Error()

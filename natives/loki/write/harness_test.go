@@ -40,15 +40,15 @@ const (
 	t0 = 1735689600000000000 // 2025-01-01
 )
 
-// server takes push requests, which it reads by Loki's own code.
+// server accepts push requests and decodes them with Loki's own code.
 type server struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	requests []request
-	lines    []string // of those that were accepted, in order
+	lines    []string // accepted lines, in order
 	unique   map[string]bool
-	fault    func(w http.ResponseWriter, r request, n int) bool // true: it answered
+	fault    func(w http.ResponseWriter, r request, n int) bool // returns true if it has sent the response
 	arrived  chan struct{}                                      // closed and replaced
 }
 
@@ -59,7 +59,7 @@ type request struct {
 	push   lokipush.PushRequest
 }
 
-// rows returns the request's lines, as text.
+// rows returns the lines of the request as text.
 func (r *request) rows() (rows []string) {
 	for _, s := range r.push.Streams {
 		for _, e := range s.Entries {
@@ -85,7 +85,7 @@ func newServer(t testing.TB) *server {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the client went
+			return // the client disconnected
 		}
 		got := request{Request: r, body: body, tenant: r.Header.Get("X-Scope-OrgID")}
 		raw, err := snappy.Decode(nil, body)
@@ -127,7 +127,7 @@ func (s *server) setFault(f func(w http.ResponseWriter, r request, n int) bool) 
 	s.fault = f
 }
 
-// answer makes every request be answered with a status and a message.
+// answer makes the server answer every request with a status and a message.
 func (s *server) answer(status int, message string) {
 	s.setFault(func(w http.ResponseWriter, _ request, _ int) bool {
 		http.Error(w, message, status)
@@ -143,7 +143,7 @@ func (s *server) received() []request {
 	return slices.Clone(s.requests)
 }
 
-// rows returns the lines that were accepted, in the order they came.
+// rows returns the accepted lines in the order of arrival.
 func (s *server) rows() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *server) count() int {
 	return len(s.unique)
 }
 
-// wait returns when ok, which is asked after every request, is true.
+// wait waits until ok returns true. It calls ok after every request.
 func (s *server) wait(t testing.TB, ok func() bool) {
 	t.Helper()
 	timeout := time.NewTimer(5 * time.Minute) // the machine may be busy
@@ -185,13 +185,14 @@ func decode(t testing.TB, text string) *write.Arguments {
 	return &a
 }
 
-// node is a running component on the real clock, unless it was given another.
+// node is a running component. It uses the real clock unless the test sets
+// another one.
 type node struct {
 	*componenttest.Node
 	c    *write.Component
 	stop func()
 
-	replace func() // stop, because a successor runs
+	replace func() // stop because a successor runs
 }
 
 func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *node {
@@ -217,7 +218,7 @@ func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *nod
 	return &node{n, built, stop, func() { cancel(component.ErrReplaced); end() }}
 }
 
-// startNew starts a component in a storage directory of its own.
+// startNew starts a component in a new storage directory.
 func startNew(t testing.TB, text string) *node {
 	t.Helper()
 	return start(t, componenttest.New(t, id), clock.System{}, text)
@@ -232,8 +233,9 @@ func (n *node) accept(t testing.TB, bs ...*batch.Logs) {
 	}
 }
 
-// endpoint sends at once, and gives up no request, unless more says otherwise: a
-// line that is sent again because the machine is busy comes twice.
+// endpoint returns an endpoint that sends immediately and has a long timeout,
+// unless more sets other values: lines that are sent again because the machine is
+// busy would arrive twice.
 func endpoint(url, more string) string {
 	if !strings.Contains(more, "remote_timeout") {
 		more = "remote_timeout = \"5m\"\n" + more
@@ -258,7 +260,7 @@ func lines(source uint64, s *batch.Stream, n int, t int64) *batch.Logs {
 	return b
 }
 
-// long makes the lines of a batch so long that it is written at once.
+// long makes the lines of a batch so long that it is written immediately.
 func long(b *batch.Logs) *batch.Logs {
 	for i := range b.Line {
 		b.Line[i] += strings.Repeat(" "+b.Line[i], 40<<10/len(b.Line)/(1+len(b.Line[i]))+1)
@@ -266,7 +268,7 @@ func long(b *batch.Logs) *batch.Logs {
 	return b
 }
 
-// rows returns what a batch is when it arrives.
+// rows returns batches as they arrive.
 func rows(bs ...*batch.Logs) (out []string) {
 	for _, b := range bs {
 		for i, s := range b.Stream {
@@ -299,8 +301,7 @@ func diff(t testing.TB, want, got any) {
 	}
 }
 
-// metric returns the value of a line of the metrics, such as name{a="b"}, "" if
-// there is none.
+// metric returns the value of a metric line, such as name{a="b"}, or "".
 func (n *node) metric(t testing.TB, name, reason string) float64 {
 	t.Helper()
 	fs, err := n.Registry.Gather()

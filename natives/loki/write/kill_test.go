@@ -24,15 +24,15 @@ import (
 
 func killedConfig(url string) string { return endpoint(url, `name = "killed"`) }
 
-// killedBatch is the i-th batch of a source.
+// killedBatch returns the i-th batch of a source.
 func killedBatch(source uint64, s *batch.Stream, i int64) *batch.Logs {
 	return long(lines(source, s, 20, t0+i*100))
 }
 
 func killedStream(source uint64) *batch.Stream { return stream("source", fmt.Sprint(source)) }
 
-// sendForever is the process that TestKill kills: four sources send batches and
-// say so on stdout once they are accepted.
+// sendForever is the process that TestKill kills. Four sources send batches, and
+// the process prints a line when a batch is accepted.
 func sendForever(dir, url string) {
 	var a write.Arguments
 	err := syntax.Unmarshal([]byte(killedConfig(url)), &a)
@@ -65,9 +65,9 @@ func sendForever(dir, url string) {
 	os.Exit(1)
 }
 
-// TestKill kills a process that is sending at full speed: with the endpoint
-// down, and with it up. What the process said was accepted arrives after a
-// restart, with the times it had.
+// TestKill kills a process that is sending at full speed, once with the endpoint
+// down and once with it up. All batches that the process reported as accepted
+// arrive after a restart, with unchanged times.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for some seconds")
@@ -97,7 +97,7 @@ func TestKill(t *testing.T) {
 				if strings.HasPrefix(text.Text(), "error") {
 					t.Fatal(text.Text())
 				}
-				continue // cut off
+				continue // truncated line
 			}
 			accepted[src] = i + 1
 			if n == 300 {
@@ -106,7 +106,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the process was killed
 		srv.heal()
 		before := srv.count()
 		start(t, home, clock.System{}, killedConfig(srv.URL))

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
-// naps is a clock that tells of the timers of retries: those of about that long.
+// naps is a clock that reports the timers of retries, which it recognises by
+// their duration.
 type naps struct {
 	*clocktest.Fake
 	long  time.Duration
@@ -37,7 +38,7 @@ func (c naps) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// TestRetryAfter: who is asked to wait waits so long.
+// TestRetryAfter: the delay in Retry-After is observed.
 func TestRetryAfter(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(w http.ResponseWriter, _ request, n int) bool {
@@ -58,8 +59,8 @@ func TestRetryAfter(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count() == 3 })
 }
 
-// TestHealth: a node says that an endpoint takes nothing, or refuses all, and
-// when it is well again.
+// TestHealth: the health shows that an endpoint is unreachable or refuses
+// everything, and when it has recovered.
 func TestHealth(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503, "out of order")
@@ -71,7 +72,7 @@ func TestHealth(t *testing.T) {
 	n.accept(t, long(lines(1, stream("s", "a"), 3, t0)))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { // time goes by as long as somebody waits for it, at a pace that requests keep up with
+	wg.Go(func() { // advances the clock while a timer is set, at a pace at which requests can follow
 		pace := time.NewTicker(100 * time.Microsecond)
 		defer pace.Stop()
 		for ctx.Err() == nil && c.WaitTimers(ctx, 1) == nil {
@@ -102,15 +103,15 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestFullJournalDrops: new lines are dropped and counted, or the oldest, if that
-// is asked for.
+// TestFullJournalDrops: if the journal is full, new lines are dropped and
+// counted, or the oldest ones if configured.
 func TestFullJournalDrops(t *testing.T) {
 	f := func(more, journal, reason string) {
 		t.Helper()
 		srv := newServer(t)
 		srv.answer(503, "down")
 		n := startNew(t, endpoint(srv.URL, more)+"journal {\n max_size = \"1MiB\"\n"+journal+"\n}")
-		for range 200 { // of 20 KiB and more when they are compressed
+		for range 200 { // more than 20 KiB each after compression
 			n.accept(t, corpus(1, 1, 64<<10))
 		}
 		if n.metric(t, "weir_loki_write_lines_dropped_total", reason) == 0 {
@@ -124,8 +125,8 @@ func TestFullJournalDrops(t *testing.T) {
 	f("", `on_full = "drop_oldest"`, "max_size")
 }
 
-// TestFullJournalBlocks: sources wait for room within their ctx, and go on when
-// there is some.
+// TestFullJournalBlocks: sources wait for space within their ctx, and continue
+// when there is some.
 func TestFullJournalBlocks(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503, "down")
@@ -159,8 +160,8 @@ func TestFullJournalBlocks(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count() == want+late.Len() })
 }
 
-// TestUnknownBlocks: what another weir wrote and this one does not know is lost,
-// counted and named, and nothing else.
+// TestUnknownBlocks: blocks of another version of weir are lost, counted and
+// logged; everything else is sent.
 func TestUnknownBlocks(t *testing.T) {
 	home := componenttest.New(t, id)
 	j, err := journal.Claim(t.Context(), outbox.Root(home.StoragePath), journal.Options{
@@ -189,7 +190,7 @@ func TestUnknownBlocks(t *testing.T) {
 	}
 }
 
-// TestManyFiles: small batches of many sources are few writes and few requests.
+// TestManyFiles: small batches of many sources need few writes and few requests.
 func TestManyFiles(t *testing.T) {
 	srv := newServer(t)
 	n := startNew(t, endpoint(srv.URL, `batch_wait = "200ms"`))
@@ -228,8 +229,8 @@ func TestDebugInfo(t *testing.T) {
 	}
 }
 
-// TestFallsOff: what is older than max_age is dropped and counted, and its shard
-// waits no more.
+// TestFallsOff: lines older than max_age are dropped and counted, and their shard
+// does not wait any more.
 func TestFallsOff(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503, "down")
@@ -247,7 +248,7 @@ func TestFallsOff(t *testing.T) {
 }
 
 // TestStopWhileServerHangs: a stop ends after drain_timeout, whatever the server
-// does, and what it did not take is sent after the next start.
+// does. Lines that were not accepted are sent after the next start.
 func TestStopWhileServerHangs(t *testing.T) {
 	srv := newServer(t)
 	hold := make(chan bool)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
-// TestJoin: blocks that are joined without decompressing them are what all
-// decoders take for one request.
+// TestJoin: all decoders read blocks that were joined without decompression as
+// one request.
 func TestJoin(t *testing.T) {
 	var want []string
 	var all [][]byte
@@ -54,7 +54,7 @@ func TestJoin(t *testing.T) {
 	diff(t, sorted(want), sorted(got.rows()))
 }
 
-// FuzzJoin: whatever is in the lines of two blocks.
+// FuzzJoin joins blocks with arbitrary lines.
 func FuzzJoin(f *testing.F) {
 	f.Add("a", []byte("abcabcabcabcabc"), []byte("abcabcabcabc"))
 	f.Add("\xff", []byte{}, bytes.Repeat([]byte{0}, 100000))

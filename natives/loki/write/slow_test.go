@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// TestSlowEndpoint: an endpoint that takes long for every answer gets a request of
-// each of eight sources at once. What waits meanwhile goes with the next requests,
-// as much as fits, and the lines of a stream stay in order.
+// TestSlowEndpoint: an endpoint with a high latency gets concurrent requests of
+// eight sources. Lines that wait are sent with the next requests, as many as fit,
+// and the lines of a stream stay in order.
 func TestSlowEndpoint(t *testing.T) {
 	const sources, rounds = 8, 5
 	srv := newServer(t)
@@ -50,7 +50,7 @@ func TestSlowEndpoint(t *testing.T) {
 	for i, b := range sent {
 		diff(t, rows(b), byStream[byte('a'+i)])
 	}
-	if got := len(srv.received()); got > 2*sources { // the first, and all the rest of its shard
+	if got := len(srv.received()); got > 2*sources { // the first request, and one with the rest of the shard
 		t.Errorf("%d requests, want %d", got, 2*sources)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
-// TestUnreachable: where nobody listens, it is tried every 30 s, whatever
-// max_backoff_period is. Port 0 is one that nobody can listen on.
+// TestUnreachable: if nothing listens, a retry takes place every 30 s, whatever
+// max_backoff_period is. Nothing can listen on port 0.
 func TestUnreachable(t *testing.T) {
 	const url = "http://127.0.0.1:0/"
 	c := naps{clocktest.New(time.Unix(0, t0)), 30 * time.Second, make(chan time.Duration, 10)}
@@ -29,8 +29,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestLongestPause: an endpoint that answers is spared, and retries that are
-// counted last as long as was written.
+// TestLongestPause: the pauses protect an endpoint that responds, and the
+// configured pauses apply if the number of retries is limited.
 func TestLongestPause(t *testing.T) {
 	f := func(more string, status int, want time.Duration) {
 		t.Helper()

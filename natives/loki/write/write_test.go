@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// TestEveryByteArrives sends what is hard to carry.
+// TestEveryByteArrives sends unusual lines.
 func TestEveryByteArrives(t *testing.T) {
 	srv := newServer(t)
 	n := startNew(t, endpoint(srv.URL, ""))
@@ -39,8 +39,8 @@ func TestEveryByteArrives(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.DroppedLines())
 }
 
-// TestMetadataNames: a name that Loki answers 500 for, for ever, gets one that
-// it takes.
+// TestMetadataNames: a name for which Loki always answers 500 is changed to one
+// that it accepts.
 func TestMetadataNames(t *testing.T) {
 	srv := newServer(t)
 	n := startNew(t, endpoint(srv.URL, ""))
@@ -52,7 +52,7 @@ func TestMetadataNames(t *testing.T) {
 		got = append(got, l.Name)
 	}
 	diff(t, []string{"key", "_a", "key__", "key☃"}, got)
-	diff(t, "__", meta[2].Name) // the batch stays as it was
+	diff(t, "__", meta[2].Name) // the batch is unchanged
 }
 
 // TestOrder: lines of a stream come in order, through blocks and requests.
@@ -63,7 +63,7 @@ func TestOrder(t *testing.T) {
 	var want [2][]string
 	for i := range int64(30) {
 		x := &batch.Logs{Source: 3}
-		for k := range int64(100) { // now this one, now that
+		for k := range int64(100) { // the streams alternate
 			s := a
 			if k%3 == 0 {
 				s = b
@@ -92,7 +92,8 @@ func TestOrder(t *testing.T) {
 	diff(t, want, got)
 }
 
-// TestRequestsAreJoined: blocks that wait are one request, up to batch_size.
+// TestRequestsAreJoined: waiting blocks are sent in one request, up to
+// batch_size.
 func TestRequestsAreJoined(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503, "not yet")
@@ -109,7 +110,7 @@ func TestRequestsAreJoined(t *testing.T) {
 	before := len(srv.received())
 	srv.wait(t, func() bool { return srv.count() == 200 })
 	diff(t, rows(all...), srv.rows())
-	// 40 KiB a block.
+	// 40 KiB per block
 	if k := len(srv.received()) - before; k > 8 {
 		t.Errorf("20 blocks came in %d requests", k)
 	}
@@ -152,8 +153,8 @@ func TestTenantsThatNoHeaderCanHave(t *testing.T) {
 	diff(t, map[string]uint64{"tenant_invalid": 2}, n.Stats.DroppedLines())
 }
 
-// TestTenantsDoNotHoldEachOther: a tenant that is rate limited holds up neither
-// another one nor lines without a tenant.
+// TestTenantsDoNotHoldEachOther: a tenant that is rate-limited delays neither
+// other tenants nor lines without a tenant.
 func TestTenantsDoNotHoldEachOther(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(w http.ResponseWriter, r request, _ int) bool {
@@ -182,8 +183,8 @@ func TestTenantsDoNotHoldEachOther(t *testing.T) {
 	diff(t, rows(limited...), got)
 }
 
-// TestRestart: what was accepted in an outage arrives after a restart, and a stop
-// does not insist.
+// TestRestart: lines that were accepted in an outage arrive after a restart, and
+// a stop does not wait for them.
 func TestRestart(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(http.StatusServiceUnavailable, "down")
@@ -202,11 +203,11 @@ func TestRestart(t *testing.T) {
 	diff(t, rows(b), srv.rows())
 }
 
-// TestStopSendsWhatIsThere: what was accepted last is sent before Run returns, if
-// it is taken.
+// TestStopSendsWhatIsThere: the last accepted lines are sent before Run returns,
+// if the endpoint accepts them.
 func TestStopSendsWhatIsThere(t *testing.T) {
 	srv := newServer(t)
-	// The time that a stop may take does not pass.
+	// The time limit of the stop never passes.
 	n := start(t, componenttest.New(t, id), nil, endpoint(srv.URL, "batch_wait = \"1h\"\nremote_timeout = \"2m\""))
 	var want []*batch.Logs
 	for source := range uint64(6) {
@@ -226,7 +227,7 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestReload changes everything that can be changed while lines come.
+// TestReload changes all settings while lines arrive.
 func TestReload(t *testing.T) {
 	one, two := newServer(t), newServer(t)
 	text := func(url, more string) string { return endpoint(url, "name = \"x\"\n"+more) }
@@ -249,7 +250,7 @@ func TestReload(t *testing.T) {
 		}
 		send()
 	}
-	// Rebuilt, in place of the old one.
+	// Build a new component that replaces the old one.
 	n.Registry = prometheus.NewRegistry()
 	n.Previous = n.c
 	old := n
@@ -261,8 +262,8 @@ func TestReload(t *testing.T) {
 	diff(t, sorted(rows(want...)), both())
 }
 
-// TestRemovedEndpoint: an endpoint that goes takes nothing with it that another
-// one has, and comes back with what was in its journal.
+// TestRemovedEndpoint: removing an endpoint does not affect the other one. When
+// it is added again, it continues with its journal.
 func TestRemovedEndpoint(t *testing.T) {
 	alive, dead := newServer(t), newServer(t)
 	dead.answer(500, "dead")
@@ -270,7 +271,7 @@ func TestRemovedEndpoint(t *testing.T) {
 	n := startNew(t, a+d)
 	s := stream("s", "a")
 	n.accept(t, lines(1, s, 3, t0))
-	alive.wait(t, func() bool { return alive.count() == 3 }) // the dead one does not hold it
+	alive.wait(t, func() bool { return alive.count() == 3 }) // the dead endpoint does not delay it
 	if err := n.c.Update(decode(t, a)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
-// corpus returns a batch of about size bytes of lines of 200 bytes, as a chunk of
-// a log file is, with lines that begin after each other in one memory.
+// corpus returns a batch of about size bytes with lines of 200 bytes, like a
+// chunk of a log file, with contiguous lines in one buffer.
 func corpus(source uint64, streams, size int) *batch.Logs {
 	rnd := rand.New(rand.NewPCG(1, source))
 	words := strings.Fields("GET POST /api/v1/users /healthz /cart/checkout error timeout upstream connected closed retry cache hit miss region eu-west-1 pod shop-frontend")
@@ -39,7 +39,8 @@ func corpus(source uint64, streams, size int) *batch.Logs {
 	return b
 }
 
-// BenchmarkEncode is what a shard does with a batch: group, encode, compress.
+// BenchmarkEncode measures the work of a shard for a batch: group, encode,
+// compress.
 func BenchmarkEncode(b *testing.B) {
 	for _, streams := range []int{1, 8} {
 		for _, size := range []int{64 << 10, 256 << 10} {
@@ -59,7 +60,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin is what a sender does to make a request of 1 MiB.
+// BenchmarkJoin measures how a sender joins a request of 1 MiB.
 func BenchmarkJoin(b *testing.B) {
 	logs := corpus(1, 1, 256<<10)
 	blocks := write.Encode(logs)
@@ -73,8 +74,8 @@ func BenchmarkJoin(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(blocks)*logs.Len()), "ns/line")
 }
 
-// BenchmarkSend is the whole way through the component, into a sink that only
-// reads; its reading is counted too.
+// BenchmarkSend measures the whole path through the component, to a sink that
+// only reads; its reading is included.
 func BenchmarkSend(b *testing.B) {
 	for _, sources := range []int{1, 4} {
 		b.Run(fmt.Sprintf("%dsources", sources), func(b *testing.B) {

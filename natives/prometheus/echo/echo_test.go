@@ -50,7 +50,8 @@ func series(meta *batch.Metadata, pairs ...string) *batch.Series {
 	return s
 }
 
-// sample returns a batch with one row of each kind; its families are interleaved.
+// sample returns a batch with one row of each kind. The rows of its families are
+// interleaved.
 func sample() *batch.Metrics {
 	counter := &batch.Metadata{Type: "counter", Help: "Requests \"seen\",\nall \\ told.", Unit: ""}
 	seconds := &batch.Metadata{Type: "histogram", Help: "Time.", Unit: "seconds"}
@@ -160,7 +161,7 @@ native_count{job="j"} 6 8
 	parse(t, textparse.NewOpenMetricsParser(out.Bytes(), labels.NewSymbolTable()))
 }
 
-// parse checks that Prometheus reads the plain samples as they were.
+// parse checks that Prometheus reads the plain samples unchanged.
 func parse(t *testing.T, p textparse.Parser) {
 	t.Helper()
 	b := sample()

@@ -34,7 +34,7 @@ type harness struct {
 	sink   *flowtest.Sink
 	c      node
 	series map[string]*batch.Series
-	column map[string][]*batch.Series // by the text it was made of
+	column map[string][]*batch.Series // by the text from which it was parsed
 }
 
 func newHarness(t *testing.T, body string) *harness {
@@ -50,8 +50,8 @@ func (l *harness) arguments(body string) *enrich.Arguments {
 	return a
 }
 
-// want sends a batch of the same handles as before, of the same text with the
-// same column of them, and compares what comes out.
+// want sends a batch with the same handles as before, and the same column for the
+// same text, and compares the output.
 func (l *harness) want(in string, want ...string) {
 	l.t.Helper()
 	b, err := batch.ParseText(in, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, _ *batch.Metadata) *batch.Series {
@@ -91,31 +91,33 @@ func TestEnrich(t *testing.T) {
 		t.Helper()
 		newHarness(t, targets+body).want(in, want)
 	}
-	// One label, of the same and of another name.
+	// One label with the same name and with another name.
 	f(`target_match_label = "host"`, `a{host="h1"} 1`, `a{host="h1",owner="ann",zone="a"} 1`)
 	f("target_match_label = \"host\"\nmetrics_match_label = \"instance\"", `a{instance="h1"} 1`, `a{host="h1",instance="h1",owner="ann",zone="a"} 1`)
 	f("target_match_label = \"host\"\nmetrics_match_label = \"instance\"", `a{host="h1"} 1`, `a{host="h1"} 1`)
-	// What matches nothing, and what is missing or empty, is left alone.
+	// Series without a match, and without the label or with an empty one, are not
+	// changed.
 	f(`target_match_label = "host"`, `a{host="h9"} 1`, `a{host="h9"} 1`)
 	f(`target_match_label = "host"`, `a{x="h1"} 1`, `a{x="h1"} 1`)
-	// An empty label of the target removes it; the last of several counts.
+	// An empty label of the target removes the label; the last matching target is
+	// used.
 	f(`target_match_label = "host"`, `a{host="h2",zone="z"} 1`, `a{host="h2",owner="bob"} 1`)
 	f(`target_match_label = "host"`, `a{host="h3"} 1`, `a{host="h3",owner="new"} 1`)
-	// Some labels only.
+	// Selected labels only.
 	f("target_match_label = \"host\"\nlabels_to_copy = [\"owner\", \"nope\"]", `a{host="h1",nope="x",zone="z"} 1`, `a{host="h1",nope="x",owner="ann",zone="z"} 1`)
 	// Several labels, all of which must be equal.
 	f(`target_to_metric_match = { host = "instance", zone = "zone" }`, "a{instance=\"h1\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1",
 		"a{host=\"h1\",instance=\"h1\",owner=\"ann\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1")
 	f("target_to_metric_match = { owner = \"who\" }", `a{host="h1",who="bob"} 1`, `a{host="h2",owner="bob",who="bob"} 1`)
-	// Values do not run into each other.
+	// Values are kept separate.
 	f(`target_to_metric_match = { host = "a", owner = "b" }`, `m{a="h1a",b="nn"} 1`, `m{a="h1a",b="nn"} 1`)
-	// Markers and histograms go the same way.
+	// Markers and histograms are processed in the same way.
 	f("target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]", "a{host=\"h1\"} stale\nb{host=\"h1\"} {count:1,sum:2}",
 		"a{host=\"h1\",owner=\"ann\"} stale\nb{host=\"h1\",owner=\"ann\"} {count:1,sum:2}")
 }
 
-// TestTargetsChange: series with other labels end under the old ones; the
-// others are not touched.
+// TestTargetsChange: series whose labels change end under the old labels; other
+// series are not affected.
 func TestTargetsChange(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
 	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
@@ -145,8 +147,9 @@ func TestTargetsChange(t *testing.T) {
 		`a{host="h1",owner="eve"} stale`, `a{host="h2",owner="bob"} stale`, `a{host="h3",owner="dan"} stale`)
 }
 
-// TestHandlesStay: series whose own target, as far as it is copied, stays keep
-// their handle through a change of targets; what others had is given back.
+// TestHandlesStay: series keep their handle through a change of targets if the
+// copied labels of their own target stay the same; other derived handles are
+// released.
 func TestHandlesStay(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
 	l := newHarness(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
@@ -157,7 +160,7 @@ func TestHandlesStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.n.Clock.Advance(time.Minute)
-		if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+		if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil { // set again afterwards
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +189,7 @@ func TestHandlesStay(t *testing.T) {
 	if !was[0].Released() || is[0].Released() || is[1].Released() {
 		t.Error("not given back, or too much")
 	}
-	// Other labels to copy are another matter.
+	// Other labels to copy change the series.
 	update("target_match_label = \"host\"\n", `[{ host = "h2", owner = "bob" }]`)
 	l.want(in, `a{host="h1"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`, `a{host="h1",owner="eve"} stale`)
 	last := l.sink.Last().Series
@@ -198,8 +201,8 @@ func TestHandlesStay(t *testing.T) {
 	}
 }
 
-// TestSideBySide: while targets change, every series has the labels of one of
-// them.
+// TestSideBySide: while targets change, every series has the labels of one
+// version of the targets.
 func TestSideBySide(t *testing.T) {
 	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
 	l := newHarness(t, match+`targets = [{ host = "h", owner = "0" }]`)

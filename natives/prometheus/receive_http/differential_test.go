@@ -28,8 +28,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// appended is the storage behind Prometheus's handler: it checks what the
-// TSDB's head checks of a sample by itself, and keeps the rest.
+// appended is the storage behind Prometheus's handler. It makes the checks of the
+// TSDB's head for single samples, and stores all valid samples.
 type appended struct {
 	committed, open []string
 }
@@ -65,7 +65,7 @@ func (a *appended) AppendHistogram(_ storage.SeriesRef, l labels.Labels, t int64
 }
 
 func (a *appended) AppendExemplar(_ storage.SeriesRef, l labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
-	// As tsdb/exemplar.go does.
+	// Like tsdb/exemplar.go.
 	if _, dup := e.Labels.HasDuplicateLabelNames(); dup {
 		return 0, errors.New("duplicate")
 	}
@@ -97,7 +97,7 @@ func (a *appended) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels,
 	return 0, nil
 }
 
-// corpus are series as clients send them and as they should not.
+// corpus returns series as clients send them, and invalid ones.
 func corpus() map[string][]prompb.TimeSeries {
 	stale := math.Float64frombits(batch.StaleNaN)
 	withHistogram := func(hs ...prompb.Histogram) prompb.TimeSeries {
@@ -156,8 +156,8 @@ func corpus() map[string][]prompb.TimeSeries {
 	}
 }
 
-// TestSameAsPrometheus: Prometheus's handler and ours answer a body with the
-// same status and pass on the same samples.
+// TestSameAsPrometheus: Prometheus's handler and ours answer a body with the same
+// status and forward the same samples.
 func TestSameAsPrometheus(t *testing.T) {
 	compare := func(name, message string, body []byte) {
 		t.Run(name+" "+message, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestSameAsPrometheus(t *testing.T) {
 	for name, edit := range edits {
 		compare(name, v2, v2Body(t, edit, plain...))
 	}
-	// Broken messages.
+	// Invalid messages.
 	good := body(t, plain...)
 	for i := range good {
 		if i%7 == 0 {
@@ -220,8 +220,8 @@ func TestSameAsPrometheus(t *testing.T) {
 	compare("empty label value field", v1, []byte{0x0a, 0x00})
 }
 
-// TestBetterThanPrometheus: where one bad histogram costs the others of a 1.0
-// request in Prometheus, and exemplars without a sample a 2.0 request a 400.
+// TestBetterThanPrometheus: in Prometheus, one invalid histogram rejects a whole
+// 1.0 request, and an exemplar without a sample causes a 400 for a 2.0 request.
 func TestBetterThanPrometheus(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	r := start(t, nil, sink.Receiver())

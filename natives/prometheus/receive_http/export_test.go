@@ -9,10 +9,10 @@ import (
 	"github.com/weir-run/weir/engine/intake"
 )
 
-// Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
+// Decoder is a decoder for fuzz tests and benchmarks.
 type Decoder struct{ d *decoder }
 
-// NewDecoder returns one with the default limits, but for those of labels.
+// NewDecoder returns a Decoder with the default limits, except those for labels.
 func NewDecoder() *Decoder {
 	var l Limits
 	l.SetToDefault()
@@ -23,8 +23,8 @@ func NewDecoder() *Decoder {
 	}}
 }
 
-// Decode returns the batches of a body by shard, what the client is told, and
-// why the message is refused.
+// Decode returns the batches of a body by shard, the error for the client, and
+// the error if the message is refused.
 func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad, err error) {
 	defer d.d.reset()
 	d.d.held = newHeld()
@@ -44,7 +44,7 @@ func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad,
 	return bs, d.d.problems.Err(), nil
 }
 
-// Only decodes a body and makes no batches.
+// Only decodes a body without creating batches.
 func (d *Decoder) Only(message string, body []byte) (rows int, err error) {
 	defer d.d.reset()
 	if message == messageV1 {
@@ -55,8 +55,8 @@ func (d *Decoder) Only(message string, body []byte) (rows int, err error) {
 	return len(d.d.t), err
 }
 
-// EndAfter lets the request end when the decoder has asked so many times, and returns
-// how many rows were read by then.
+// EndAfter ends the request when the decoder has checked for it the given number
+// of times, and returns the number of rows that were decoded by then.
 func (d *Decoder) EndAfter(asks int, message string, body []byte) (rows int, ended bool) {
 	defer d.d.reset()
 	d.d.ended = func() bool { asks--; return asks < 0 }
@@ -71,7 +71,7 @@ func (d *Decoder) EndAfter(asks int, message string, body []byte) (rows int, end
 // Now sets the time.
 func (d *Decoder) Now(t time.Time) { d.d.now = t }
 
-// Series returns how many are known.
+// Series returns the number of known series.
 func (d *Decoder) Series() int { return d.d.known.len() }
 
 // Break makes requests panic until mend is called.

@@ -14,7 +14,8 @@ import (
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 )
 
-// Nobody can choose labels that all come to one shard, nor to one slot of what is known.
+// TestFlood: a sender cannot choose labels that all belong to one shard or to one
+// slot of the known series.
 func TestFlood(t *testing.T) {
 	const n = 1000
 	var all []prompb.TimeSeries
@@ -37,7 +38,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// A decoder ends with its request, however long the body is.
+// TestDecodingEnds: a decoder ends with its request, however long the body is.
 func TestDecodingEnds(t *testing.T) {
 	many := requestOf(2000, 0)
 	long := []prompb.TimeSeries{{Labels: many[0].Labels}}
@@ -62,8 +63,8 @@ func TestDecodingEnds(t *testing.T) {
 	f("metadata", v1, marshal(t, &families))
 }
 
-// The defaults are Mimir's. What is within them is accepted, and so is the rest of a
-// request that has something beyond.
+// TestDefaultLimits: the defaults are those of Mimir. Data within them is
+// accepted, also if other data in the request exceeds them.
 func TestDefaultLimits(t *testing.T) {
 	labels := func(n int) string {
 		b := "__name__=a"
@@ -110,7 +111,8 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// Two bytes stand for a symbol of any length, in any number of series.
+// TestExpandedLabels: two bytes can refer to a symbol of any length, in any
+// number of series.
 func TestExpandedLabels(t *testing.T) {
 	r := start(t, func(a *receivehttp.Arguments) { a.Limits.MaxBodySize, a.Limits.MaxInflightSize = 64<<10, 16<<20 })
 	body := v2Body(t, func(req *writev2.Request) {

@@ -19,8 +19,8 @@ import (
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 )
 
-// FuzzV1 holds the reader of 1.0 against Prometheus's: the same messages are
-// refused, and the same rows come out of the others.
+// FuzzV1 compares the decoder of 1.0 with Prometheus's: the same messages are
+// refused, and the accepted messages have the same rows.
 func FuzzV1(f *testing.F) {
 	for _, ts := range corpus() {
 		f.Add(body(f, ts...))
@@ -37,8 +37,8 @@ func FuzzV1(f *testing.F) {
 	})
 }
 
-// unlike finds what is known to be otherwise: a histogram that Prometheus
-// refuses together with its request, and exemplars without a sample.
+// unlike reports whether a request has known differences: a histogram because of
+// which Prometheus refuses the whole request, and exemplars without a sample.
 func unlike(req *prompb.WriteRequest) bool {
 	for _, ts := range req.Timeseries {
 		if len(ts.Exemplars) > 0 && len(ts.Samples)+len(ts.Histograms) == 0 {
@@ -70,7 +70,8 @@ func FuzzV2(f *testing.F) {
 		theirs := req.Unmarshal(b)
 		for _, ts := range req.Timeseries {
 			if theirs == nil && len(ts.Exemplars) > 0 {
-				// Whether one without a sample counts depends on the others.
+				// Whether an exemplar without a sample counts depends on the rest
+				// of the request.
 				t.Skip()
 			}
 			for _, h := range ts.Histograms {
@@ -101,14 +102,14 @@ func fuzz(t *testing.T, message string, b []byte, theirs error) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	if strings.Contains(w.Body.String(), errFuture) {
-		t.Skip() // weir passes samples of the future on
+		t.Skip() // weir forwards samples with future times
 	}
 	if (bad != nil) != (w.Code != 204) {
 		t.Errorf("got %v, Prometheus answers %d %s", bad, w.Code, w.Body)
 	}
 	slices.Sort(store.committed)
 	got := rows(bs)
-	if message == v2 { // Prometheus keeps start timestamps elsewhere
+	if message == v2 { // Prometheus stores start timestamps elsewhere
 		for i := range got {
 			got[i], _, _ = strings.Cut(got[i], " st@")
 		}
@@ -117,7 +118,7 @@ func fuzz(t *testing.T, message string, b []byte, theirs error) {
 	if diff := gocmp.Diff(store.committed, got); diff != "" {
 		t.Errorf("rows (-prometheus +weir):\n%s", diff)
 	}
-	// A second time every series is known.
+	// The second time, every series is known.
 	again, bad2, err := d.Decode(message, b)
 	if err != nil || (bad == nil) != (bad2 == nil) {
 		t.Errorf("the second time: %v, %v", bad2, err)

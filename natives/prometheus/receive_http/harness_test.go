@@ -74,7 +74,7 @@ func (r *receiver) update(edit func(*receivehttp.Arguments)) {
 	}
 }
 
-// answer is what a client sees.
+// answer is the response that a client receives.
 type answer struct {
 	status int
 	header http.Header
@@ -83,7 +83,7 @@ type answer struct {
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// request returns a POST of a message, compressed.
+// request returns a POST request with a compressed message.
 func (r *receiver) request(message string, body []byte) *http.Request {
 	req, err := http.NewRequest(http.MethodPost, r.url, bytes.NewReader(snappy.Encode(nil, body)))
 	if err != nil {
@@ -133,12 +133,12 @@ func marshal(t testing.TB, m interface{ Marshal() ([]byte, error) }) []byte {
 	return b
 }
 
-// noLabelLimits is how Prometheus receives.
+// noLabelLimits disables the label limits, as in Prometheus.
 func noLabelLimits(a *receivehttp.Arguments) {
 	a.Limits.LabelLimit, a.Limits.LabelNameLengthLimit, a.Limits.LabelValueLengthLimit = 0, 0, 0
 }
 
-// series returns a TimeSeries of labels in text and samples.
+// series returns a TimeSeries with labels given as text and samples.
 func series(labels string, samples ...prompb.Sample) prompb.TimeSeries {
 	ts := prompb.TimeSeries{Samples: samples}
 	for l := range strings.FieldsSeq(labels) {
@@ -154,12 +154,12 @@ func body(t testing.TB, ts ...prompb.TimeSeries) []byte {
 	return marshal(t, &prompb.WriteRequest{Timeseries: ts})
 }
 
-// one is a body of one sample of one series.
+// one returns a body with one sample of one series.
 func one(t testing.TB, name string, at int64, v float64) []byte {
 	return body(t, series("__name__="+name, sample(at, v)))
 }
 
-// v2Body makes a 2.0 request of 1.0 series.
+// v2Body returns a 2.0 request with the content of 1.0 series.
 func v2Body(t testing.TB, edit func(*writev2.Request), ts ...prompb.TimeSeries) []byte {
 	req := &writev2.Request{Symbols: []string{""}}
 	sym := func(s string) uint32 {
@@ -199,7 +199,7 @@ func v2Body(t testing.TB, edit func(*writev2.Request), ts ...prompb.TimeSeries) 
 	return marshal(t, req)
 }
 
-// rows prints the rows of batches, sorted: what a sink got, whatever the shards.
+// rows formats the rows of batches, sorted, so that they do not depend on shards.
 func rows(bs []*batch.Metrics) []string {
 	var out []string
 	for _, b := range bs {

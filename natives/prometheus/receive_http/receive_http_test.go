@@ -36,7 +36,7 @@ func wantRows(t *testing.T, s *flowtest.Sink, want ...string) {
 	}
 }
 
-// outcome returns how many requests were answered so.
+// outcome returns the number of requests with an outcome.
 func (r *receiver) outcome(name string) float64 {
 	r.t.Helper()
 	fams, err := r.Registry.Gather()
@@ -123,7 +123,7 @@ func TestBodies(t *testing.T) {
 	}
 	f(raw("not snappy", nil), 400, "decompress")
 	f(raw("", nil), 400, "decompress")
-	f(raw("\xff\xff\xff\xff\x0f", nil), 400, "max_body_size") // says that it has 4 GiB
+	f(raw("\xff\xff\xff\xff\x0f", nil), 400, "max_body_size") // claims to have 4 GiB
 	f(raw(strings.Repeat("x", 1001), nil), 413, "max_body_size")
 	chunked := func(r *http.Request) { r.ContentLength = -1 }
 	f(raw(strings.Repeat("x", 1001), chunked), 413, "max_body_size")
@@ -168,7 +168,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("got %q", a.body)
 	}
 
-	// A known series is looked at again when the limits change.
+	// A known series is checked again after the limits change.
 	r.want(204, body(t, series("__name__=bad a=1 b=2", sample(5, 1))))
 	r.update(func(a *receivehttp.Arguments) { a.Limits.LabelLimit = 2 })
 	r.want(400, body(t, series("__name__=bad a=1 b=2", sample(6, 1))))
@@ -181,7 +181,7 @@ func TestRate(t *testing.T) {
 	for i := range 14 {
 		many = append(many, sample(int64(i), 1))
 	}
-	r.want(204, body(t, series("__name__=a", many...))) // more than the burst of 10, at once
+	r.want(204, body(t, series("__name__=a", many...))) // more than the burst of 10
 	a := r.want(429, one(t, "a", 20, 1))
 	if got := a.header.Get("Retry-After"); got != "5" {
 		t.Errorf("Retry-After is %q, want 5: four too many, and one to come", got)
@@ -191,7 +191,7 @@ func TestRate(t *testing.T) {
 	r.want(429, one(t, "a", 21, 1))
 }
 
-// gate blocks until it is told what to say.
+// gate blocks until it receives the result to return.
 type gate struct {
 	entered chan *batch.Metrics
 	answer  chan error
@@ -215,8 +215,8 @@ func (g *gate) receiver(name string) *flow.Receiver {
 	return r
 }
 
-// timers waits until the clock has n timers: the component's own are the look
-// of each second and those of the requests.
+// timers waits until the clock has n timers: one of the component for each
+// second, and those of the requests.
 func (r *receiver) timers(n int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -226,8 +226,8 @@ func (r *receiver) timers(n int) {
 	}
 }
 
-// TestAnswersWhenAccepted: the answer comes after the receiver's, and a
-// receiver that takes too long is a 503, whose repetition is not sent twice.
+// TestAnswersWhenAccepted: the response follows that of the receiver. A receiver
+// that takes too long causes a 503, and the repeated request is not sent twice.
 func TestAnswersWhenAccepted(t *testing.T) {
 	g, quick := newGate(), flowtest.NewSink("quick")
 	r := start(t, nil, g.receiver("slow"), quick.Receiver())
@@ -259,7 +259,7 @@ func TestAnswersWhenAccepted(t *testing.T) {
 	if len(g.entered) != 0 {
 		t.Error("it was sent to the slow receiver again")
 	}
-	// After the answer, the same body is another one.
+	// After the response, the same body is a new request.
 	go func() { answers <- r.post(v1, b) }()
 	<-g.entered
 	g.answer <- nil
@@ -272,8 +272,8 @@ func TestAnswersWhenAccepted(t *testing.T) {
 	}
 }
 
-// TestAcceptedUnheard: a client leaves, the samples are accepted after that,
-// and it comes back.
+// TestAcceptedUnheard: a client disconnects, the samples are then accepted, and
+// the client repeats the request.
 func TestAcceptedUnheard(t *testing.T) {
 	g := newGate()
 	r := start(t, nil, g.receiver("slow"))
@@ -302,7 +302,7 @@ func TestAcceptedUnheard(t *testing.T) {
 	}
 }
 
-// eventually polls for what another goroutine is about to do.
+// eventually waits until ok returns true because of another goroutine.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(time.Minute)
@@ -318,7 +318,7 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestRefusal: a receiver that refuses gets the batch again, and the other one
+// TestRefusal: a receiver that refuses a batch gets it again, and the other one
 // does not.
 func TestRefusal(t *testing.T) {
 	refuses, takes := flowtest.NewSink("refuses"), flowtest.NewSink("takes")
@@ -326,7 +326,7 @@ func TestRefusal(t *testing.T) {
 	r := start(t, nil, sinks(refuses, takes)...)
 	answers := make(chan answer, 1)
 	go func() { answers <- r.post(v1, one(t, "a", 1, 1)) }()
-	r.timers(3) // the look, the request's wait and the shard's pause
+	r.timers(3) // the component's timer, that of the request and that of the shard
 	refuses.Refuse(nil)
 	r.Clock.Advance(20 * time.Millisecond)
 	if a := <-answers; a.status != 204 {
@@ -337,8 +337,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestReceiverGone: what a receiver refuses that has left the graph is not
-// waited for, and the client sends it to the new one.
+// TestReceiverGone: a batch that was refused by a receiver which then left the
+// graph is not waited for, and the client sends it to the new receiver.
 func TestReceiverGone(t *testing.T) {
 	old, next := flowtest.NewSink("old"), flowtest.NewSink("next")
 	r := start(t, nil, old.Receiver())
@@ -352,8 +352,8 @@ func TestReceiverGone(t *testing.T) {
 	wantRows(t, next, "[{__name__ a}] @1 0x3ff0000000000000")
 }
 
-// TestRedirected: a batch that hangs in a receiver does not hang there when
-// forward_to is another.
+// TestRedirected: if forward_to changes, a batch that hangs in the old receiver
+// is sent to the new one.
 func TestRedirected(t *testing.T) {
 	g, next := newGate(), flowtest.NewSink("next")
 	r := start(t, nil, g.receiver("hangs"))
@@ -373,12 +373,12 @@ func TestRedirected(t *testing.T) {
 	wantRows(t, next, "[{__name__ a}] @1 0x3ff0000000000000")
 }
 
-// TestAbandoned: a body that nobody comes back for is given up.
+// TestAbandoned: a body whose client does not repeat the request is dropped.
 func TestAbandoned(t *testing.T) {
 	g := newGate()
 	r := start(t, nil, g.receiver("hangs"))
 	answers := make(chan answer, 2)
-	for i := range 2 { // one on its way, one behind it
+	for i := range 2 { // one in flight, one waiting
 		go func() { answers <- r.post(v1, one(t, "a", int64(i), 1)) }()
 	}
 	<-g.entered
@@ -400,7 +400,7 @@ func TestAbandoned(t *testing.T) {
 	eventually(t, func() bool { return r.info().InflightBytes == 0 })
 }
 
-// TestStop: requests that wait are answered when weir stops, within seconds.
+// TestStop: waiting requests are answered within seconds when weir stops.
 func TestStop(t *testing.T) {
 	g := newGate()
 	r := start(t, nil, g.receiver("hangs"))
@@ -410,7 +410,7 @@ func TestStop(t *testing.T) {
 	r.timers(2)
 	stopped := make(chan struct{})
 	go func() { r.stop(); close(stopped) }()
-	r.timers(4) // also that of bodies that have not arrived
+	r.timers(4) // including those of bodies that have not arrived
 	r.Clock.Advance(3 * time.Second)
 	if a := <-answers; a.status != 503 || !strings.Contains(a.body, "stopping") {
 		t.Errorf("got %v", a)
@@ -421,8 +421,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestBusy: requests over the limits of memory and number are told to wait,
-// and memory comes back.
+// TestBusy: requests above the limits of memory and number are refused
+// temporarily, and memory is released.
 func TestBusy(t *testing.T) {
 	g := newGate()
 	r := start(t, func(a *receivehttp.Arguments) {
@@ -431,7 +431,7 @@ func TestBusy(t *testing.T) {
 	answers := make(chan answer, 2)
 	go func() { answers <- r.post(v1, one(t, "a", 1, 1)) }()
 	<-g.entered
-	r.timers(2) // the look and its wait: it has given back what reading it took
+	r.timers(2) // both timers: the memory for decoding was released
 	go func() { answers <- r.post(v1, one(t, "a", 2, 1)) }()
 	r.timers(3)
 	a := r.want(503, one(t, "a", 3, 1))
@@ -444,13 +444,13 @@ func TestBusy(t *testing.T) {
 	<-answers
 	<-answers
 
-	// A sample takes two bytes of the body and 64 of memory.
+	// A sample takes two bytes of the body and 64 bytes of memory.
 	bomb := func(samples int) []byte {
 		ts := []byte(strings.Repeat("\x12\x00", samples))
 		return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(ts))), ts...)
 	}
 	if a := r.post(v1, bomb(36864)); a.status != 400 || !strings.Contains(a.body, "max_inflight_size") {
-		t.Errorf("got %v", a) // it would never fit
+		t.Errorf("got %v", a) // it exceeds the limit
 	}
 	go func() { answers <- r.post(v1, body(t, series("__name__=a", make([]prompb.Sample, 4000)...))) }() // 256 KiB
 	<-g.entered
@@ -467,8 +467,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestOrder: whatever comes at once, a series' samples arrive in the order in
-// which they were sent, with one Source and one batch at a time of it.
+// TestOrder: whatever arrives concurrently, the samples of a series arrive in the
+// order in which they were sent, with one Source and one batch at a time.
 func TestOrder(t *testing.T) {
 	const clients, each, perRequest = 8, 30, 20
 	var mu sync.Mutex
@@ -569,7 +569,7 @@ func TestMetadata(t *testing.T) {
 	r.post(v2, with(writev2.Metadata_METRIC_TYPE_GAUGE, "No."))
 	want("a_total", batch.Metadata{Type: model.MetricTypeGauge, Help: "No.", Unit: "bytes"})
 
-	// 1.0: beside them, before and after.
+	// 1.0: separate from the series, before and after.
 	r.want(204, one(t, "h_seconds_bucket", 1, 1))
 	want("h_seconds_bucket", batch.Metadata{})
 	r.want(204, marshal(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{
@@ -585,8 +585,8 @@ func TestMetadata(t *testing.T) {
 	want("a_total", batch.Metadata{})
 }
 
-// TestMetadataBomb: a ref of a byte stands for a help text of many, and 1.0 may
-// tell of families for ever.
+// TestMetadataBomb: a reference of one byte expands to a long help text, and 1.0
+// may send any number of families.
 func TestMetadataBomb(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	r := start(t, nil, sink.Receiver())
@@ -675,10 +675,10 @@ func TestExemplarsAlone(t *testing.T) {
 				t.Errorf("got %v", a)
 			}
 		}
-		// In the request of a sample.
+		// In the request with a sample.
 		post(series("__name__=a", sample(1, 1)), exemplar("a", "x", 1))
 		wantRows(t, sink, "[{__name__ a}] @1 0x3ff0000000000000", "[{__name__ a}] exemplar [{trace_id x}] 1@1")
-		// After it: with the next one.
+		// After the request: with the next sample.
 		post(exemplar("a", "z", 3), exemplar("a", "y", 2))
 		if got := len(sink.Batches()); got != 1 {
 			t.Errorf("%d batches, want none without a sample", got)
@@ -686,7 +686,7 @@ func TestExemplarsAlone(t *testing.T) {
 		post(series("__name__=a", sample(4, 1)))
 		wantRows(t, sink, "[{__name__ a}] @1 0x3ff0000000000000", "[{__name__ a}] @4 0x3ff0000000000000",
 			"[{__name__ a}] exemplar [{trace_id x}] 1@1", "[{__name__ a}] exemplar [{trace_id y}] 1@2", "[{__name__ a}] exemplar [{trace_id z}] 1@3")
-		// Not for ever.
+		// Only for a limited time.
 		post(exemplar("a", "old", 5))
 		for range 302 {
 			r.timers(1)
@@ -713,8 +713,8 @@ func metricsText(t *testing.T, r *receiver) string {
 	return b.String()
 }
 
-// TestSameHandles: a series is the same handle in every request, in whatever
-// order its labels come, until it has not come for a quarter of an hour.
+// TestSameHandles: a series has the same handle in every request, in any order of
+// its labels, until it has not been received for 15 minutes.
 func TestSameHandles(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	r := start(t, nil, sink.Receiver())
@@ -756,7 +756,7 @@ func TestArguments(t *testing.T) {
 	f(func(a *receivehttp.Arguments) { a.Server.GracefulShutdownTimeout = -1 }, "graceful_shutdown_timeout")
 }
 
-// TestStaleness: a marker leaves bit by bit.
+// TestStaleness: a marker is forwarded with the same bits.
 func TestStaleness(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	r := start(t, nil, sink.Receiver())
@@ -766,8 +766,8 @@ func TestStaleness(t *testing.T) {
 	}
 }
 
-// TestSlowClient: a body that does not come in time, or not whole, costs
-// nothing but its connection.
+// TestSlowClient: a body that does not arrive in time or completely only costs
+// its connection.
 func TestSlowClient(t *testing.T) {
 	half := func(r *receiver) net.Conn {
 		c, err := net.Dial("tcp", r.info().Address)
@@ -783,7 +783,7 @@ func TestSlowClient(t *testing.T) {
 	half(r).Close()
 	eventually(t, func() bool { return r.outcome("client_gone") == 1 })
 
-	// f returns an error when not even the head was read in time.
+	// f returns an error if not even the header was read in time.
 	f := func(timeout time.Duration) error {
 		r = start(t, func(a *receivehttp.Arguments) { a.Server.HTTP.ReadTimeout = timeout }, flowtest.NewSink("sink").Receiver())
 		slow := half(r)
@@ -810,7 +810,7 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestPanic: a bug in reading a request costs that request.
+// TestPanic: a panic while decoding a request only affects that request.
 func TestPanic(t *testing.T) {
 	r := start(t, nil, flowtest.NewSink("sink").Receiver())
 	mend := receivehttp.Break(r.c)
@@ -825,7 +825,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestSymbolBomb: refs of a few bytes stand for symbols of many.
+// TestSymbolBomb: references of a few bytes expand to long symbols.
 func TestSymbolBomb(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	r := start(t, func(a *receivehttp.Arguments) {

@@ -26,8 +26,8 @@ import (
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 )
 
-// requestOf is a body as Prometheus sends it: 2000 samples, each of a series
-// of eight labels.
+// requestOf returns a body as Prometheus sends it: 2000 samples, each of a series
+// with eight labels.
 func requestOf(n, salt int) []prompb.TimeSeries {
 	var ts []prompb.TimeSeries
 	for i := range n {
@@ -38,7 +38,7 @@ func requestOf(n, salt int) []prompb.TimeSeries {
 	return ts
 }
 
-// nowhere is the cheapest storage that Prometheus's handler can have.
+// nowhere is the cheapest possible storage for Prometheus's handler.
 type nowhere struct{}
 
 func (n nowhere) Appender(context.Context) storage.Appender { return n }
@@ -73,7 +73,7 @@ func perSample(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/sample")
 }
 
-// BenchmarkDecode reads a body whose series are known.
+// BenchmarkDecode decodes a body with known series.
 func BenchmarkDecode(b *testing.B) {
 	for message, body := range bodies(b) {
 		b.Run(message, func(b *testing.B) {
@@ -89,7 +89,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkBatches reads a body and makes the shards' batches.
+// BenchmarkBatches decodes a body and creates the batches of the shards.
 func BenchmarkBatches(b *testing.B) {
 	for message, body := range bodies(b) {
 		b.Run(message, func(b *testing.B) {
@@ -105,7 +105,8 @@ func BenchmarkBatches(b *testing.B) {
 	}
 }
 
-// BenchmarkPrometheusHandler is Prometheus's handler with a storage that does nothing.
+// BenchmarkPrometheusHandler measures Prometheus's handler with a storage that
+// does nothing.
 func BenchmarkPrometheusHandler(b *testing.B) {
 	h := remote.NewWriteHandler(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nowhere{},
 		remoteapi.MessageTypes{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType}, false, false, false)
@@ -127,7 +128,7 @@ func BenchmarkPrometheusHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkReceive is a request over loopback, as a client sees it.
+// BenchmarkReceive measures a request over loopback for a client.
 func BenchmarkReceive(b *testing.B) {
 	rcv := flow.NewReceiver("sink", batch.SignalMetrics, nil, nil)
 	rcv.Set(consumer(func(*batch.Metrics) {}))
@@ -145,8 +146,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// TestChurn measures what series that come and go leave: the memory follows
-// those of the last quarter of an hour or so, not those that ever were.
+// TestChurn measures the memory of series that come and go: it depends on the
+// series of about the last 15 minutes, not on all series ever received.
 func TestChurn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -28,7 +28,7 @@ func TestHundredReloads(t *testing.T) {
 			defer c.CloseIdleConnections()
 			for n := int64(0); ctx.Err() == nil; n++ {
 				req := r.request(v1, one(t, fmt.Sprint("m", i), n, 1))
-				req.GetBody = nil // Go's client must not hide a failure by sending it again
+				req.GetBody = nil // Go's client must not hide a failure by repeating the request
 				resp, err := c.Do(req)
 				if err != nil {
 					t.Errorf("a request failed: %v", err)

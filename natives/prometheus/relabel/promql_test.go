@@ -20,7 +20,7 @@ import (
 type database struct {
 	db     *tsdb.DB
 	engine *promql.Engine
-	// deaf makes it leave markers out, to show that they matter.
+	// deaf makes it ignore markers, to show that they are needed.
 	deaf bool
 }
 
@@ -57,7 +57,7 @@ func (d *database) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	return app.Commit()
 }
 
-// query returns an instant query's result in text.
+// query returns the result of an instant query as text.
 func (d *database) query(t *testing.T, expr string, ms int64) string {
 	t.Helper()
 	q, err := d.engine.NewInstantQuery(t.Context(), d.db, nil, expr, time.UnixMilli(ms))
@@ -80,7 +80,7 @@ func (d *database) query(t *testing.T, expr string, ms int64) string {
 }
 
 // TestSumIsRightAfterChange: three targets with ten series of value 1 each are
-// scraped every 15 s while the rules change again and again.
+// scraped every 15 s while the rules change repeatedly.
 func TestSumIsRightAfterChange(t *testing.T) {
 	const targets, perTarget, interval = 3, 10, 15_000
 	generations := [][]*rule.Rule{

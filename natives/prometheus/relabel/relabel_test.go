@@ -46,7 +46,7 @@ func name(n string) *batch.Series {
 	return batch.NewSeries([]batch.Label{{Name: "__name__", Value: n}})
 }
 
-// at returns a batch of source 1 with a row of value 1 a series.
+// at returns a batch of source 1 with one row of value 1 per series.
 func at(ms int64, ss ...*batch.Series) *batch.Metrics {
 	b := &batch.Metrics{Source: 1, Series: ss}
 	for range ss {
@@ -133,7 +133,8 @@ func TestUpdate(t *testing.T) {
 	send(t, c, at(10, a))
 	v1 := sink.Last().Series[0]
 
-	// Another receiver: the handle stays, and the previous receiver sees it end.
+	// Another receiver: the handle stays, and the series ends at the previous
+	// receiver.
 	if err := c.Update(arguments(sink2.Receiver(), set("v", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("the receiver that left forward_to got %d batches, want the markers at 19 last (-want +got):\n%s", len(sink.Batches()), diff)
 	}
 
-	// Other rules: the new series, and a marker for the old one, once.
+	// Other rules: the new series, and one marker for the old one.
 	if err := c.Update(arguments(sink2.Receiver(), set("v", "2"))); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("one batch later (-want +got):\n%s", diff)
 	}
 
-	// Rules that drop everything still end what was there.
+	// Rules that drop everything still end the existing series.
 	if err := c.Update(arguments(sink2.Receiver(), drop(".*"))); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestMarkersWaitForAcceptance(t *testing.T) {
 	}
 }
 
-// blocking holds its first batch until it is opened, then passes all on.
+// blocking blocks its first batch until it is opened, then forwards all batches.
 type blocking struct {
 	receiver      *flow.Receiver
 	entered, open chan struct{}
@@ -214,8 +215,8 @@ func (b *blocking) ConsumeMetrics(ctx context.Context, m *batch.Metrics) error {
 	return b.to.ConsumeMetrics(ctx, m)
 }
 
-// TestBatchInFlightAcrossUpdate: the batch of the old rules is accepted only
-// after the rules changed, and what it made is still ended.
+// TestBatchInFlightAcrossUpdate: a batch of the old rules is accepted only after
+// the rules changed, and its derived series are still ended.
 func TestBatchInFlightAcrossUpdate(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	blocking := newBlocking(sink)
@@ -261,22 +262,23 @@ func TestRebuildIsNoChange(t *testing.T) {
 	}
 }
 
-// TestIDsComeBack follows one ID: what was derived gives it back to whatever
-// series is made next.
+// TestIDsComeBack follows one ID: it is released with the derived series and
+// reused for the next new series.
 func TestIDsComeBack(t *testing.T) {
 	sink := flowtest.NewSink("sink")
 	n := componenttest.New(t, "r")
 	c := build(t, n, arguments(sink.Receiver(), set("v", "1")))
 	stop := n.Run(t, c)
-	// sweep lets a minute pass when so many timers are armed: that of the sweep
-	// and, after the start and an update, that of the receivers that leave.
+	// sweep advances the clock by a minute when the given number of timers is
+	// set: that of the sweep and, after the start and an update, that of removed
+	// receivers.
 	sweep := func(timers int) {
 		t.Helper()
 		if err := n.Clock.WaitTimers(t.Context(), timers); err != nil {
 			t.Fatal(err)
 		}
 		n.Clock.Advance(time.Minute)
-		// The timer is armed again when the sweep is done.
+		// The timer is set again when the sweep is done.
 		if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/rule"
 )
 
-// ledger keeps the last sample of each series, as a database would show it.
+// ledger stores the last sample of each series, as a database would show it.
 type ledger struct {
 	mu      sync.Mutex
 	alive   map[string]bool
@@ -49,12 +49,12 @@ func (l *ledger) list() []string {
 	})))
 }
 
-// TestChangesUnderLoad changes the rules while sources send, some of whose
-// batches are refused by one of two receivers. In the end, what is alive is
-// what the last rules make, no matter how batches and changes interleaved.
+// TestChangesUnderLoad changes the rules while sources send and one of two
+// receivers refuses some batches. In the end, the live series are those of the
+// last rules, however batches and changes were interleaved.
 func TestChangesUnderLoad(t *testing.T) {
 	const sources, perSource, batches = 4, 20, 200
-	refuse := rand.New(rand.NewPCG(1, 1)) // under the ledger's lock
+	refuse := rand.New(rand.NewPCG(1, 1)) // guarded by the ledger's lock
 	steady := &ledger{alive: map[string]bool{}, refuses: func() bool { return false }}
 	flaky := &ledger{alive: map[string]bool{}, refuses: func() bool { return refuse.IntN(10) == 0 }}
 	var to []*flow.Receiver
@@ -96,7 +96,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			for n := range int64(batches) {
 				b := at(n, ss...)
 				b.Source = uint64(i + 1)
-				// Some series end, and are back in the next batch.
+				// Some series end and return in the next batch.
 				ends := r.IntN(2) == 0
 				for row := range b.V {
 					if ends && r.IntN(5) == 0 {
@@ -110,7 +110,7 @@ func TestChangesUnderLoad(t *testing.T) {
 						t.Errorf("got %v, want a *flow.Partial", err)
 						return
 					}
-					// A source may give up, but for the markers of its own.
+					// A source may give up, except for its own markers.
 					if !ends && r.IntN(2) == 0 {
 						break
 					}

@@ -17,7 +17,7 @@ import (
 	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )
 
-// server answers as it is told and keeps the last request.
+// server returns a configured response and stores the last request.
 type server struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type server struct {
 	last    *http.Request
 	body    string
 	polls   int
-	arrived chan struct{} // capacity 100: a value a poll
+	arrived chan struct{} // capacity 100: one value per poll
 }
 
 func newServer(t *testing.T) *server {
@@ -74,7 +74,7 @@ type node interface {
 	component.Updater
 }
 
-// build returns a component that runs and has polled.
+// build returns a running component that has polled.
 func build(t *testing.T, s *server, body string) (*componenttest.Node, node) {
 	t.Helper()
 	n := componenttest.New(t, "remote.http.h")
@@ -84,16 +84,16 @@ func build(t *testing.T, s *server, body string) (*componenttest.Node, node) {
 	return n, c
 }
 
-// polled returns when a poll has been reported.
+// polled waits until a poll has been reported.
 func polled(t *testing.T, s *server, n *componenttest.Node) {
 	t.Helper()
 	<-s.arrived
-	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil { // set again afterwards
 		t.Fatal(err)
 	}
 }
 
-// pass lets one poll happen and be reported.
+// pass advances the clock until one poll has been reported.
 func pass(t *testing.T, s *server, n *componenttest.Node, d time.Duration) {
 	t.Helper()
 	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
@@ -103,7 +103,7 @@ func pass(t *testing.T, s *server, n *componenttest.Node, d time.Duration) {
 	polled(t, s, n)
 }
 
-// change updates c and lets it poll.
+// change updates c and waits for a poll.
 func change(t *testing.T, s *server, n *componenttest.Node, c node, body string) {
 	t.Helper()
 	if err := c.Update(s.arguments(t, body)); err != nil {
@@ -163,7 +163,7 @@ func TestUserAgentOfHeaders(t *testing.T) {
 	}
 }
 
-// TestNotModified: content is asked for again only when it changed.
+// TestNotModified: content is only transferred again if it changed.
 func TestNotModified(t *testing.T) {
 	f := func(name, value, ask string) {
 		t.Helper()
@@ -184,7 +184,8 @@ func TestNotModified(t *testing.T) {
 		if n.Health().State != component.Healthy || answers != 1 {
 			t.Errorf("%s: %d answers, health %+v", name, answers, n.Health())
 		}
-		// Other arguments ask again: the exported value may differ.
+		// Other arguments cause a new request, because the exported value may
+		// differ.
 		change(t, s, n, c, "is_secret = true")
 		wantContent(t, n, true, "hello")
 		if answers != 2 {
@@ -207,8 +208,8 @@ func TestFaults(t *testing.T) {
 		if h.State != component.Unhealthy || !strings.Contains(h.Message, want) || !strings.Contains(h.Message, s.URL) {
 			t.Errorf("got health %+v, want %q", h, want)
 		}
-		// Other arguments that fare no better leave the content, too, and ask
-		// again soon.
+		// If other arguments fail too, the content stays, and the request is
+		// retried soon.
 		change(t, s, n, c, "poll_timeout = \"59s\"\nis_secret = true")
 		wantContent(t, n, false, "hello")
 		if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
@@ -227,7 +228,7 @@ func TestFaults(t *testing.T) {
 	f("answered 500 Internal Server Error, want 200 OK", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x", 500) })
 	f("answered 304 Not Modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
 	f("more than the 16777216 bytes allowed", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.Copy(w, io.LimitReader(zeros{}, 17<<20)) // ends when the client has enough
+		_, _ = io.Copy(w, io.LimitReader(zeros{}, 17<<20)) // ends when the client stops reading
 	})
 	f("unexpected EOF", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "10")
@@ -236,7 +237,8 @@ func TestFaults(t *testing.T) {
 	f("EOF", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 }
 
-// TestTimeout: a busy machine may take all the time before the server is reached.
+// TestTimeout: a busy machine may use up the timeout before the server is
+// reached.
 func TestTimeout(t *testing.T) {
 	s := newServer(t)
 	n, c := build(t, s, "poll_timeout = \"59s\"")
@@ -266,7 +268,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestFirstPollFails: nothing is exported, and the URL is asked again soon.
+// TestFirstPollFails: nothing is exported, and the request is retried soon.
 func TestFirstPollFails(t *testing.T) {
 	s := newServer(t)
 	s.does(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x", http.StatusForbidden) })
@@ -296,7 +298,7 @@ func TestFirstPollFails(t *testing.T) {
 	s.serveText("hello")
 	pass(t, s, n, 5*time.Second)
 	wantContent(t, n, false, "hello")
-	// From now on in intervals, whatever comes.
+	// From now on at the normal interval, whatever happens.
 	s.Close()
 	for range 2 {
 		n.Clock.Advance(5 * time.Second)
@@ -308,7 +310,7 @@ func TestFirstPollFails(t *testing.T) {
 	wantContent(t, n, false, "hello")
 }
 
-// TestUpdateWhilePolling: a URL that hangs does not hold up another one.
+// TestUpdateWhilePolling: a URL that hangs does not delay another one.
 func TestUpdateWhilePolling(t *testing.T) {
 	s := newServer(t)
 	asked := make(chan struct{}, 1)
@@ -331,7 +333,7 @@ func TestUpdateWhilePolling(t *testing.T) {
 	}
 }
 
-// TestStopWhilePolling: a URL that hangs holds up no stop.
+// TestStopWhilePolling: a URL that hangs does not delay a stop.
 func TestStopWhilePolling(t *testing.T) {
 	s := newServer(t)
 	asked := make(chan struct{}, 1)

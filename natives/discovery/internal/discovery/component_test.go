@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// script is a discovery whose discoverer does what the test says.
+// script is a discovery whose discoverer is controlled by the test.
 type script struct {
 	run func(ctx context.Context, log *slog.Logger, up chan<- []*targetgroup.Group)
 	err error
@@ -57,7 +57,8 @@ func (s *scripted) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 
 type failuresKey struct{}
 
-// sendUpdates returns a discovery that sends updates and then waits for its end.
+// sendUpdates returns a discovery that sends updates and then waits until it is
+// stopped.
 func sendUpdates(updates ...[]*targetgroup.Group) script {
 	return script{run: func(ctx context.Context, _ *slog.Logger, up chan<- []*targetgroup.Group) {
 		for _, u := range updates {
@@ -150,7 +151,7 @@ func testUpdates(t *testing.T) {
 	}})
 	b.want()
 
-	// The first at once, then no more often than every 250 ms, the last one.
+	// The first update immediately, then at most every 250 ms, and the last one.
 	say <- one("a", "a:1")
 	b.want("a:1")
 	b.wantHealth(component.Healthy, "found 1 target")
@@ -162,7 +163,8 @@ func testUpdates(t *testing.T) {
 	b.pass(time.Millisecond)
 	b.want("a:3", "b:1")
 
-	// After a pause, at once again; what is not in an update is gone.
+	// After a pause, immediately again; targets that are not in an update are
+	// removed.
 	b.pass(time.Second)
 	say <- one("b", "b:1")
 	b.want("b:1")
@@ -171,7 +173,7 @@ func testUpdates(t *testing.T) {
 	b.want()
 	b.wantHealth(component.Healthy, "found 0 targets")
 
-	// The same again is not exported.
+	// The same targets are not exported again.
 	b.pass(time.Second)
 	say <- one("b", "b:1")
 	b.pass(time.Second)
@@ -186,7 +188,7 @@ func testUpdates(t *testing.T) {
 	}
 }
 
-// gauge returns the one metric of a family as a collector.
+// gauge returns the only metric of a family as a collector.
 func gauge(b *harness, name string) prometheus.Collector {
 	b.Helper()
 	fams, err := b.n.Registry.Gather()
@@ -205,7 +207,7 @@ func gauge(b *harness, name string) prometheus.Collector {
 	return nil
 }
 
-// TestRefreshFails: as Prometheus's refresh package fails, wholly or in part.
+// TestRefreshFails: a refresh of Prometheus's package fails completely or partly.
 func TestRefreshFails(t *testing.T) { synctest.Test(t, testRefreshFails) }
 
 func testRefreshFails(t *testing.T) {
@@ -246,7 +248,7 @@ func testRefreshFails(t *testing.T) {
 	}
 	b.pass(time.Second)
 
-	// A part that fails keeps what it had.
+	// The part that fails keeps its targets.
 	do <- partly
 	b.wantHealth(component.Unhealthy, "cannot discover all targets: name b: no such name")
 	b.want("a:2", "b:1")
@@ -263,7 +265,7 @@ func testRefreshFails(t *testing.T) {
 	}
 }
 
-// TestChange: known targets stay until the new discoverer has answered.
+// TestChange: known targets stay until the new discoverer has found its targets.
 func TestChange(t *testing.T) { synctest.Test(t, testChange) }
 
 func testChange(t *testing.T) {
@@ -284,15 +286,14 @@ func testChange(t *testing.T) {
 	b.want("b:2")
 	b.wantHealth(component.Healthy, "")
 
-	// Arguments of which no discoverer can be made change nothing.
+	// Arguments for which no discoverer can be created change nothing.
 	if err := b.c.Update(script{err: errors.New("no such file")}); err == nil || err.Error() != "cannot set up discovery script: no such file" {
 		t.Errorf("got %v", err)
 	}
 	b.want("b:2")
 }
 
-// TestOldDiscovererIsNotHeard: what it still says after it was stopped is no
-// news.
+// TestOldDiscovererIsNotHeard: messages of a stopped discoverer are ignored.
 func TestOldDiscovererIsNotHeard(t *testing.T) { synctest.Test(t, testOldDiscovererIsNotHeard) }
 
 func testOldDiscovererIsNotHeard(t *testing.T) {
@@ -319,8 +320,8 @@ func testStream(t *testing.T) {
 	b.pass(time.Second)
 	b.want("a:1", "b:1")
 
-	// The next one comes slowly: what it has not told yet stays until it is
-	// quiet for a second.
+	// The next one is slow: targets that it has not sent yet stay until it has
+	// been quiet for a second.
 	next := make(chan []*targetgroup.Group)
 	b.update(script{run: func(ctx context.Context, _ *slog.Logger, up chan<- []*targetgroup.Group) {
 		for {
@@ -345,7 +346,7 @@ func testStream(t *testing.T) {
 	b.want("b:2", "d:1")
 }
 
-// TestStreamFindsNothing: there is no update when there is nothing.
+// TestStreamFindsNothing: if there are no targets, there is no update.
 func TestStreamFindsNothing(t *testing.T) { synctest.Test(t, testStreamFindsNothing) }
 
 func testStreamFindsNothing(t *testing.T) {
@@ -369,8 +370,8 @@ func testStreamFindsNothing(t *testing.T) {
 	b.want()
 }
 
-// TestStreamFails: errors of a stream are no part of an update, so they are
-// forgotten when none came for long enough; meanwhile nothing is dropped.
+// TestStreamFails: errors of a stream are not part of an update, so they are
+// removed when none occurred for long enough. Until then, no targets are dropped.
 func TestStreamFails(t *testing.T) { synctest.Test(t, testStreamFails) }
 
 func testStreamFails(t *testing.T) {
@@ -420,8 +421,8 @@ func testNoSuchCounter(t *testing.T) {
 	}
 }
 
-// TestEnds: a discovery that ends or panics ends the component, to be built
-// again; targets are handed on.
+// TestEnds: if the discovery ends or panics, the component ends and is built
+// again. Its targets are passed on.
 func TestEnds(t *testing.T) { synctest.Test(t, testEnds) }
 
 func testEnds(t *testing.T) {
@@ -440,12 +441,12 @@ func testEnds(t *testing.T) {
 	f(script{run: func(context.Context, *slog.Logger, chan<- []*targetgroup.Group) { panic("ouch") }}, "the discovery panicked: ouch")
 }
 
-// TestStopIsNoEnd: that the discovery ends because the component does is no
-// failure.
+// TestStopIsNoEnd: it is not a failure if the discovery ends because the
+// component is stopped.
 func TestStopIsNoEnd(t *testing.T) { synctest.Test(t, testStopIsNoEnd) }
 
 func testStopIsNoEnd(t *testing.T) {
-	for range 100 { // which of the two is seen first is chance
+	for range 100 { // which of the two is detected first is random
 		n := componenttest.New(t, "x")
 		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), sendUpdates(), nil)
 		if err != nil {
@@ -462,8 +463,8 @@ func testStopIsNoEnd(t *testing.T) {
 	}
 }
 
-// TestReplaced: a component that is built in the place of another goes on with
-// its targets and its counters.
+// TestReplaced: a component that replaces another one continues with its targets
+// and its counters.
 func TestReplaced(t *testing.T) { synctest.Test(t, testReplaced) }
 
 func testReplaced(t *testing.T) {
@@ -492,8 +493,8 @@ func testReplaced(t *testing.T) {
 	}
 }
 
-// TestSleeper: a discoverer that does not look at its context is not waited
-// for, as Consul's.
+// TestSleeper: the component does not wait for a discoverer that ignores its
+// context, such as Consul's.
 func TestSleeper(t *testing.T) { synctest.Test(t, testSleeper) }
 
 func testSleeper(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// many returns a group of n targets that have one set of labels each, and those.
+// many returns a group of n targets that all have the given labels.
 func many(source string, n int, labels model.LabelSet) *targetgroup.Group {
 	g := &targetgroup.Group{Source: source, Labels: labels, Targets: make([]model.LabelSet, n)}
 	for i := range g.Targets {
@@ -26,7 +26,7 @@ func many(source string, n int, labels model.LabelSet) *targetgroup.Group {
 	return g
 }
 
-// feed is a discoverer that says what comes from a channel.
+// feed is a discoverer that sends the updates from a channel.
 func feed(say <-chan []*targetgroup.Group) script {
 	return script{run: func(ctx context.Context, _ *slog.Logger, up chan<- []*targetgroup.Group) {
 		for {
@@ -62,7 +62,7 @@ func testTooManyTargets(t *testing.T) {
 
 	f("more than 100000 targets", many("a", discovery.MaxTargets+1, nil))
 	f("more than 100000 targets", many("a", discovery.MaxTargets, nil), many("b", 1, nil))
-	// One text, repeated by each target.
+	// One set of labels, repeated by each target.
 	wide := model.LabelSet{}
 	for i := range 1000 {
 		wide[model.LabelName(fmt.Sprint("l", i))] = model.LabelValue(strings.Repeat("x", 100))
@@ -89,8 +89,8 @@ func testTooManyTargetsOfStream(t *testing.T) {
 	b.want("a:1")
 	b.wantHealth(component.Unhealthy, "more than 100000 targets")
 
-	// It is asked for everything again after a minute, and only a complete answer
-	// within the limit is one.
+	// The discovery is restarted after a minute, and only a complete update
+	// within the limit is accepted.
 	for range 61 {
 		b.pass(time.Second)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// targets returns a group of a source whose targets are name=value pairs.
+// targets returns a group of a source with targets of name=value pairs.
 func targets(source string, common model.LabelSet, ts ...model.LabelSet) *targetgroup.Group {
 	return &targetgroup.Group{Source: source, Labels: common, Targets: ts}
 }
@@ -43,20 +43,20 @@ func TestSet(t *testing.T) {
 	f(targets("none", nil), false)
 	f(targets("two", common, at("b:1"), a), true,
 		m{"__address__": "a:1", "job": "j", "zone": "own"}, m{"__address__": "b:1", "job": "j", "zone": "common"})
-	// Again, in another order: nothing new.
+	// The same targets in another order: no change.
 	f(targets("two", common, a, at("b:1")), false,
 		m{"__address__": "a:1", "job": "j", "zone": "own"}, m{"__address__": "b:1", "job": "j", "zone": "common"})
-	// The same labels from another place are the same target.
+	// The same labels from another level are the same target.
 	f(targets("two", nil, model.LabelSet{model.AddressLabel: "b:1", "job": "j", "zone": "common"},
 		model.LabelSet{model.AddressLabel: "a:1", "zone": "own", "job": "j"}), false,
 		m{"__address__": "a:1", "job": "j", "zone": "own"}, m{"__address__": "b:1", "job": "j", "zone": "common"})
-	// Values that change places are a change.
+	// Swapped values are a change.
 	f(targets("two", nil, model.LabelSet{model.AddressLabel: "a:1", "job": "own", "zone": "j"}), true,
 		m{"__address__": "a:1", "job": "own", "zone": "j"})
 	f(targets("one", nil, at("z:1"), at("z:1")), true,
 		m{"__address__": "z:1"}, m{"__address__": "z:1"}, m{"__address__": "a:1", "job": "own", "zone": "j"})
 	f(targets("one", nil, at("z:1")), true, m{"__address__": "z:1"}, m{"__address__": "a:1", "job": "own", "zone": "j"})
-	// The address may be the group's.
+	// The address may be a label of the group.
 	f(targets("two", at("g:1"), model.LabelSet{"x": "1"}), true,
 		m{"__address__": "z:1"}, m{"__address__": "g:1", "x": "1"})
 	f(targets("two", nil), true, m{"__address__": "z:1"})
@@ -83,8 +83,8 @@ func TestSetRounds(t *testing.T) {
 	}
 }
 
-// TestSetKeepsMaps: a target that stays is the same map, whatever else happens.
-// The reference is a set that forgets everything.
+// TestSetKeepsMaps: an unchanged target is the same map, whatever else changes.
+// The reference is a set without a cache.
 func TestSetKeepsMaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s discovery.Set

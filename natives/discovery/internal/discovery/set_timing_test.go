@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// pods returns the groups of n pods with 30 labels each, as many in a group as
-// given.
+// pods returns the groups of n pods with 30 labels each, with perGroup pods per
+// group.
 func pods(n, perGroup, version int) (groups []*targetgroup.Group) {
 	for i := range n {
 		if i%perGroup == 0 {
@@ -34,8 +34,8 @@ func pods(n, perGroup, version int) (groups []*targetgroup.Group) {
 	return groups
 }
 
-// BenchmarkRefresh is an update of 100,000 targets that are the same but for
-// one, from its arrival to the export.
+// BenchmarkRefresh measures an update with 100,000 targets, one of which changed,
+// from its arrival to the export.
 func BenchmarkRefresh(b *testing.B) {
 	const n = 100_000
 	for _, perGroup := range []int{n, 10} {
@@ -64,8 +64,8 @@ func BenchmarkRefresh(b *testing.B) {
 			send := func(i int) {
 				node.Clock.Advance(1e9)
 				next <- updates[i%2]
-				next <- nil // when this is received, the one before is done with
-				next <- nil // when this is taken, that was received
+				next <- nil // when this is received, the previous update has been processed
+				next <- nil // when this is received, the previous value was received
 			}
 			send(1)
 			b.ReportAllocs()

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// TestArguments: an expression is accepted or refused for what it results in.
+// TestArguments: an expression is accepted or refused depending on the type of
+// its result.
 func TestArguments(t *testing.T) {
 	f := func(into interface {
 		encoding.TextMarshaler
@@ -46,7 +47,7 @@ func TestArguments(t *testing.T) {
 	f(new(clause.LineText), `meta.trace + line`, "")
 	f(new(clause.Text), `name + labels.x`, "")
 	f(new(clause.Text), `line + labels.x`, "")
-	// Of another type, and none at all.
+	// Wrong types, and invalid expressions.
 	f(new(clause.Predicate), `value`, "must be true or false, not a number")
 	f(new(clause.SampleNumber), `name`, "number")
 	f(new(clause.SampleNumber), `len(line)`, "a sample has no line")
@@ -62,8 +63,8 @@ func series(name, job string) *batch.Series {
 	return batch.NewSeries([]batch.Label{{Name: batch.NameLabel, Value: name}, {Name: "job", Value: job}})
 }
 
-// TestJudge: what the labels decide needs no row, and what does follows the
-// parts that do not read the value where there is none.
+// TestJudge: if the labels decide, no row is needed. If they do not, and there is
+// no value, the parts that do not read it decide.
 func TestJudge(t *testing.T) {
 	api, web := series("a", "api"), series("a", "web")
 	row := func(s *batch.Series, v float64) *batch.Metrics {
@@ -75,7 +76,7 @@ func TestJudge(t *testing.T) {
 		t.Helper()
 		j := clause.NewJudges(clause.Predicate(src)).Samples
 		var x expr.Sample
-		for range 2 { // evaluated, remembered
+		for range 2 { // computed, then cached
 			v := j.Labels(&x, b.Series[0])
 			if got := j.LabelPart(&x, b.Series[0]); got != v {
 				t.Errorf("%s: labels say %v, and without a memory %v", src, v, got)
@@ -109,7 +110,7 @@ func TestJudge(t *testing.T) {
 	f(`time == 5000`, row(api, batch.Stale()), false, expr.True)
 }
 
-// TestJudgeLines: as of samples, but there is always something to judge.
+// TestJudgeLines: like samples, but a line always has all fields.
 func TestJudgeLines(t *testing.T) {
 	api, web := series("a", "api"), series("a", "web")
 	f := func(src string, s *batch.Stream, decided bool, want expr.Verdict) {
@@ -137,11 +138,11 @@ func TestJudgeLines(t *testing.T) {
 	f(`labels.job == "api" && line contains "x"`, api, false, expr.False)
 	f(`labels.job == "api" || line contains "warn"`, web, false, expr.True)
 	f(`meta.id == "7" && time == 5`, web, false, expr.True)
-	f(`labels.__name__ == "a"`, web, true, expr.True) // a label like others
+	f(`labels.__name__ == "a"`, web, true, expr.True) // an ordinary label
 }
 
-// TestJudgeFails: labels on which a predicate fails decide nothing, and the row
-// says why.
+// TestJudgeFails: if the predicate fails on labels, they decide nothing, and the
+// error is returned for the row.
 func TestJudgeFails(t *testing.T) {
 	j := clause.NewJudges(`float(labels.job) > 3`).Samples
 	var x expr.Sample
@@ -158,8 +159,8 @@ func TestJudgeFails(t *testing.T) {
 	}
 }
 
-// TestJudgeOfReleased: what is found of a series that ended is not taken for
-// that of the one that gets its ID.
+// TestJudgeOfReleased: the cached result for a released series is not used for
+// another series with the same ID.
 func TestJudgeOfReleased(t *testing.T) {
 	js := clause.NewJudges(`labels.job == "api"`)
 	j := js.Samples
@@ -190,7 +191,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	n := componenttest.New(t, "expr.filter.f")
 	l := &harness{t, n, n.Options(), clause.NewFailures("drop", "keep")}
-	for range 2 { // a component takes it over while the one before runs
+	for range 2 { // a component takes it over while the previous one runs
 		if err := l.f.Register(l.o.Registerer); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +199,7 @@ func newHarness(t *testing.T) *harness {
 	return l
 }
 
-// done reports a batch in which so many samples failed.
+// done reports a batch with the given number of failed samples.
 func (l *harness) done(source uint64, failed int) {
 	var b clause.Batch
 	for range failed {
@@ -219,12 +220,12 @@ const failed = `drop: no number (1:3), in a sample of a{job="api"}`
 func TestFailures(t *testing.T) {
 	l := newHarness(t)
 	l.done(1, 0)
-	l.wantHealth(component.Unknown, "") // nothing to say
+	l.wantHealth(component.Unknown, "") // nothing to report
 	l.done(1, 2)
 	l.done(2, 1)
 	l.done(1, 1)
 	l.wantHealth(component.Unhealthy, failed)
-	// Until it works for all of them.
+	// Until no source has failures.
 	l.done(1, 0)
 	l.done(3, 0)
 	l.wantHealth(component.Unhealthy, failed)
@@ -249,7 +250,7 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
 	}, lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
-	// Other expressions begin anew.
+	// Different expressions start without failures.
 	l.done(1, 1)
 	l.f.Start(&l.o)
 	l.wantHealth(component.Healthy, "")
@@ -257,7 +258,7 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
 	l.wantHealth(component.Unhealthy, failed)
 }
 
-// TestFailuresOnLines: a line is told of by its stream.
+// TestFailuresOnLines: a failing line is reported with its stream.
 func TestFailuresOnLines(t *testing.T) {
 	l := newHarness(t)
 	var b clause.Batch
@@ -266,7 +267,7 @@ func TestFailuresOnLines(t *testing.T) {
 	l.wantHealth(component.Unhealthy, `keep: no number (1:3), in a line of {app="api"}`)
 }
 
-// TestFit: what the arguments of a block are for together.
+// TestFit: the signals that all arguments of a block support.
 func TestFit(t *testing.T) {
 	f := func(add func(*clause.Fit), want batch.Signals, why, wrong string) {
 		t.Helper()
@@ -291,8 +292,9 @@ func TestFit(t *testing.T) {
 		"name: a log line has none, and drop: a sample has no meta; write a block for samples and one for log lines")
 }
 
-// TestFailuresOfGoneSources: a source that does not come again keeps nothing
-// unhealthy, and is not remembered, whether others work or not.
+// TestFailuresOfGoneSources: a source that does not send any more neither keeps
+// the node unhealthy nor is it remembered, whether other sources are active or
+// not.
 func TestFailuresOfGoneSources(t *testing.T) {
 	l := newHarness(t)
 	for source := range uint64(100) {

@@ -1,6 +1,6 @@
 package clause
 
-// Failing returns how many sources are known to fail.
+// Failing returns the number of sources that fail.
 func (f *Failures) Failing() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

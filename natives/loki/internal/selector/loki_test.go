@@ -19,14 +19,14 @@ import (
 	"github.com/weir-run/weir/natives/loki/internal/selector"
 )
 
-// lokis is a selector as Loki understands it.
+// lokis is a selector as parsed by Loki.
 type lokis struct {
 	matchers []*labels.Matcher
 	pipeline log.Pipeline
 	filters  []*syntax.LineFilterExpr
 }
 
-// errOther is why a LogQL expression is no selector.
+// errOther means that a LogQL expression is not a selector.
 var errOther = fmt.Errorf("metrics, or stages that are no line filters")
 
 func parseLokis(src string) (l lokis, err error) {
@@ -69,14 +69,14 @@ func (l lokis) line(line string) bool {
 	return ok
 }
 
-// keywords are the words that Loki takes no label by. A label that follows an
-// opening brace or a comma is one here all the same, as it is in Alloy.
+// keywords are the words that Loki does not accept as labels. Our parser accepts
+// them after an opening brace or a comma, like Alloy.
 var keywords = regexp.MustCompile(`(?i)^(by|without|bool|offset|on|ignoring|group_left|group_right|or|and|unless|json|regexp|logfmt|unpack|pattern|label_format|line_format|decolorize|drop|keep|variants|of|unwrap)$`)
 
 var isName = regexp.MustCompile(`^[_\pL][_\pL\p{Nd}]*$`)
 
-// compare holds our understanding of src, and our verdicts on a line of a
-// stream, against Loki's.
+// compare compares our parsing of src, and our result for a line of a stream,
+// with Loki's.
 func compare(t *testing.T, src, value, line string) (outcome string) {
 	t.Helper()
 	ours, err := selector.Parse(src)
@@ -150,7 +150,8 @@ func compare(t *testing.T, src, value, line string) (outcome string) {
 	return strconv.FormatBool(got)
 }
 
-// eachLabel replaces the labels of the matchers of a selector as String writes it.
+// eachLabel replaces the labels of the matchers in a selector formatted by
+// String.
 func eachLabel(src string, to func(string) string) string {
 	return regexp.MustCompile(`([{,]\s*)([_\pL][_\pL\p{Nd}]*)`).ReplaceAllStringFunc(src, func(m string) string {
 		i := strings.LastIndexAny(m, "{, \t\r\n") + 1
@@ -158,12 +159,12 @@ func eachLabel(src string, to func(string) string) string {
 	})
 }
 
-// reference is the verdict of the operands of Loki's filters, each asked on its
-// own: a regular expression RE2, everything else Loki. odd says why Loki's own
-// verdict on the whole may be another: its simplification of regular
-// expressions takes .+ for any line that is not empty, foo.*(bar|baz) for foobar
-// or foobaz, and folds fewer letters; and it leaves an operand of "or" out that
-// is in every line.
+// reference returns the result of the operands of Loki's filters, evaluated
+// separately: regular expressions by RE2, everything else by Loki. odd is the
+// reason why Loki's own result may differ: its simplification of regular
+// expressions treats .+ as any non-empty line and foo.*(bar|baz) as foobar or
+// foobaz, and folds fewer letters; and it drops an operand of "or" that matches
+// every line.
 func reference(t *testing.T, filters []*syntax.LineFilterExpr, line string) (pass bool, odd string) {
 	t.Helper()
 	pass = true
@@ -229,7 +230,7 @@ func quote(r *rand.Rand, s string) string {
 	return strconv.Quote(s)
 }
 
-// random returns a selector that is mostly right.
+// random returns a selector that is mostly valid.
 func random(r *rand.Rand) string {
 	var b strings.Builder
 	put := func(parts ...string) {
@@ -273,7 +274,7 @@ func random(r *rand.Rand) string {
 	}
 	put(strings.Repeat(")", parentheses))
 	src := b.String()
-	if r.IntN(4) == 0 { // a mistake
+	if r.IntN(4) == 0 { // an error
 		at := r.IntN(len(src) + 1)
 		src = src[:at] + pick(r, strange) + src[at+r.IntN(2)*r.IntN(len(src)-at+1):]
 	}

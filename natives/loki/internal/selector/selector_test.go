@@ -33,7 +33,7 @@ func TestStream(t *testing.T) {
 	f := func(src, labels string, want bool) {
 		t.Helper()
 		s, of := parse(t, src), streamOf(t, labels)
-		for range 2 { // found, remembered
+		for range 2 { // computed, then cached
 			if got := s.Stream(of); got != want {
 				t.Errorf("%s of %s: got %v", src, labels, got)
 			}
@@ -46,18 +46,18 @@ func TestStream(t *testing.T) {
 	f(`{app!="a"}`, `{x="y"}`, true)
 	f(`{app=""}`, `{x="y"}`, true)
 	f(`{app=~"a|b"}`, `{app="b"}`, true)
-	f(`{app=~"a|b"}`, `{app="ab"}`, false) // all of the value
+	f(`{app=~"a|b"}`, `{app="ab"}`, false) // the whole value
 	f(`{app=~"a.b"}`, "{app=\"a\\nb\"}", true)
 	f(`{app!~"a.*"}`, `{app="ab"}`, false)
 	f(`{app!~"a.*"}`, `{x="y"}`, true)
 	f(`{app="a", env=~"prod|stage"}`, `{app="a",env="stage"}`, true)
 	f(`{app="a", env=~"prod|stage"}`, `{app="a",env="dev"}`, false)
-	// Words of LogQL are labels, as in Alloy.
+	// Keywords of LogQL are valid labels, as in Alloy.
 	f(`{json="a", by="b"}`, `{by="b",json="a"}`, true)
 }
 
-// TestStreamOfReleased: what is found of a stream that ended is not taken for
-// that of the one that gets its ID.
+// TestStreamOfReleased: the cached result for a released stream is not used for
+// another stream with the same ID.
 func TestStreamOfReleased(t *testing.T) {
 	s := parse(t, `{app="a"}`)
 	of := streamOf(t, `{app="a"}`)
@@ -97,13 +97,13 @@ func TestLine(t *testing.T) {
 	f(`|= "\x41\u00fc\101\t"`, "AüA\t", true)
 	f(`|= ""`, "", true)
 	f(`!= ""`, "x", false)
-	// Either, and neither.
+	// One of them, and none of them.
 	f(`|= "a" or "b"`, "b", true)
 	f(`|= "a" or "b" or "c"`, "d", false)
 	f(`!= "a" or "b"`, "b", false)
 	f(`!= "a" OR "b"`, "c", true)
 	f(`|= "x" != "a" or "b"`, "xc", true)
-	// Regular expressions, which match a part of the line.
+	// Regular expressions match a part of the line.
 	f(`|~ "e.r"`, "an error", true)
 	f(`|~ "^err"`, "an error", false)
 	f(`!~ "e.r"`, "an error", false)
@@ -129,7 +129,7 @@ func TestLine(t *testing.T) {
 	// Patterns.
 	f(`|> "<_> err"`, "an err", true)
 	f(`|> "<_>err<_>"`, "an error", true)
-	f(`|> "<_>err<_>"`, "error", false) // nothing before
+	f(`|> "<_>err<_>"`, "error", false) // no text before
 	f(`|> "<_>err<_>"`, "an err", false)
 	f(`|> "<_> bar"`, "foo bar baz", false)
 	f(`|> "err"`, "err", true)
@@ -150,7 +150,7 @@ func TestLine(t *testing.T) {
 	f(`!= ip("10.0.0.1") or ip("10.0.0.2") or "x"`, "10.0.0.2", false)
 	f(`|= ip("2001:db8::/32")`, "peer 2001:db8::7 closed", true)
 	f(`|= ip("2001:db8::/32")`, "at 12:30:45", false)
-	// Comments and blanks.
+	// Comments and white space.
 	f("# why\n|= \"a\" // and\n/* so */ or\t\"b\"", "b", true)
 }
 
@@ -239,7 +239,7 @@ want a value in quotes, have "'" (1:6)
 	f(strings.Repeat(" ", 128<<10), "it has 131072 bytes, more than the 131071 allowed")
 }
 
-// TestSource: the argument of a stage keeps its text, and no other.
+// TestSource: the argument of a stage keeps its text.
 func TestSource(t *testing.T) {
 	var s selector.Source
 	if err := s.UnmarshalText([]byte(`{a="b"} |= "c"`)); err != nil || s != `{a="b"} |= "c"` {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/internal/selector"
 )
 
-// BenchmarkLine is a line of 200 bytes that passes, and a verdict on its stream.
+// BenchmarkLine matches a line of 200 bytes that passes, and its stream.
 func BenchmarkLine(b *testing.B) {
 	line := "level=info msg=" + strings.Repeat("x", 150) + " status=503 took=3ms"
 	of := streamOf(b, `{app="api"}`)

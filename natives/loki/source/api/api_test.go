@@ -149,7 +149,7 @@ func TestBadRequests(t *testing.T) {
 	if n := len(r.sink.Logs()); n != 0 {
 		t.Errorf("%d batches came of requests that are no good", n)
 	}
-	// The good streams of a request are accepted.
+	// The valid streams of a request are accepted.
 	f(400, `cannot parse labels "{bad"`, pushPath, body(t, stream(`{a="1"}`, "one"), stream(`{bad`, "x", "y"), stream(`{}`, "z"), stream(`{a="2"}`, "two")))
 	r.lines(`{a="1"} one`, `{a="2"} two`)
 	if got := r.Stats.DroppedLines()["invalid_labels"]; got != 3 {
@@ -164,7 +164,7 @@ func TestBadRequests(t *testing.T) {
 	r.want(do(t, req), 200, "ready")
 }
 
-// keeper accepts lines and keeps them until it is told to let go.
+// keeper accepts lines and keeps them until it is asked to flush.
 type keeper struct {
 	holds   chan *batch.Hold
 	flushes chan struct{}
@@ -183,7 +183,7 @@ func TestAnswerWaitsForAck(t *testing.T) {
 	done := make(chan answer, 1)
 	go func() { done <- r.post(pushPath, body(t, stream(`{a="b"}`, "held"))) }()
 	h := <-k.holds
-	<-k.flushes // somebody waits, so the keeper is asked to let go
+	<-k.flushes // something waits for the lines, so the keeper is asked to flush
 	select {
 	case a := <-done:
 		t.Errorf("answered %d while the line was kept in memory", a.status)
@@ -206,7 +206,7 @@ func TestLateReceivers(t *testing.T) {
 	r.sink.Refuse(nil)
 }
 
-// gate is a receiver that lets nothing through until it is opened.
+// gate is a receiver that blocks until it is opened.
 type gate struct {
 	to     *flowtest.Sink
 	called chan struct{} // capacity 1
@@ -253,7 +253,7 @@ func TestRetryIsSentOnce(t *testing.T) {
 		<-g.called
 		cancel()
 		<-gone
-		for r.c.(component.Debugger).DebugInfo().(api.Info).Requests > 0 { // until the server has seen it go
+		for r.c.(component.Debugger).DebugInfo().(api.Info).Requests > 0 { // until the server has noticed
 			runtime.Gosched()
 		}
 		done := make(chan answer, 1)
@@ -267,7 +267,7 @@ func TestRetryIsSentOnce(t *testing.T) {
 	}
 }
 
-// advanceUntil lets time pass until there is an answer.
+// advanceUntil advances the clock in steps until there is a response.
 func (r *receiver) advanceUntil(done <-chan answer, step time.Duration) answer {
 	for {
 		select {

@@ -20,8 +20,9 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/api"
 )
 
-// theirs reads a body with Loki's message and its reader of labels. JSON is read
-// by the standard library: Loki's reader takes much that is none.
+// theirs decodes a body with Loki's message and its parser of labels. JSON is
+// decoded with the standard library, because Loki's decoder accepts a lot of
+// invalid JSON.
 func theirs(asJSON bool, body []byte) ([]string, error) {
 	var req lokipush.PushRequest
 	var err error
@@ -55,7 +56,7 @@ func theirs(asJSON bool, body []byte) ([]string, error) {
 	return out, nil
 }
 
-// decoded reads a push request in JSON.
+// decoded decodes a push request in JSON.
 func decoded(body []byte) (req lokipush.PushRequest, err error) {
 	var in struct {
 		Streams []struct {
@@ -91,7 +92,7 @@ func decoded(body []byte) (req lokipush.PushRequest, err error) {
 	return req, nil
 }
 
-// ours reads it with ours, and writes labels as they do.
+// ours decodes it with our code, and formats labels like Loki.
 func ours(d *api.Decoder, asJSON bool, body []byte) ([]string, error) {
 	rows, bad, err := d.Rows(asJSON, body)
 	if err = cmp.Or(err, bad); err != nil {
@@ -108,7 +109,7 @@ func ours(d *api.Decoder, asJSON bool, body []byte) ([]string, error) {
 	return out, nil
 }
 
-// same compares the lines of both, whatever the order of streams.
+// same compares the lines of both, in any order of streams.
 func same(t *testing.T, asJSON bool, body []byte) {
 	t.Helper()
 	want, err := theirs(asJSON, body)
@@ -129,7 +130,7 @@ func same(t *testing.T, asJSON bool, body []byte) {
 	}
 }
 
-// spaces takes the spaces between labels out.
+// spaces removes the spaces between labels.
 func spaces(line string) string {
 	return string(bytes.ReplaceAll([]byte(line), []byte(`", `), []byte(`",`)))
 }
@@ -193,7 +194,7 @@ func FuzzJSON(f *testing.F) {
 		got, err := ours(api.NewDecoder(), true, []byte(body))
 		want, err2 := theirs(true, []byte(body))
 		if err != nil || err2 != nil {
-			return // the standard library is stricter in some ways and laxer in others
+			return // the standard library is stricter in some cases and more lenient in others
 		}
 		for i := range want {
 			want[i] = spaces(want[i])

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/clock/clocktest"
 )
 
-// Row is one line as it is read.
+// Row is one decoded line.
 type Row struct {
 	Labels string
 	T      int64
@@ -16,10 +16,10 @@ type Row struct {
 	Meta   []batch.Label
 }
 
-// Decoder reads bodies, for fuzz tests and benchmarks.
+// Decoder decodes bodies, for fuzz tests and benchmarks.
 type Decoder struct{ set *settings }
 
-// NewDecoder returns one without labels and rules.
+// NewDecoder returns a Decoder without labels and rules.
 func NewDecoder() *Decoder {
 	return &Decoder{newSettings(&Arguments{}, clocktest.New(time.Unix(0, 0)))}
 }
@@ -28,8 +28,8 @@ func (d *Decoder) decoder() *decoder {
 	return &decoder{set: d.set, incoming: true, reserve: func(int64) bool { return true }, ended: func() bool { return false }}
 }
 
-// Rows returns what a body has, the lines of a stream in their order, what is
-// wrong with some of its streams and what is with all of it.
+// Rows returns the lines of a body, with the lines of a stream in order. bad is
+// the error in some of its streams, err the error in the whole body.
 func (d *Decoder) Rows(json bool, body []byte) (rows []Row, bad, err error) {
 	x := d.decoder()
 	if json {
@@ -45,7 +45,7 @@ func (d *Decoder) Rows(json bool, body []byte) (rows []Row, bad, err error) {
 	return rows, x.problems.Err(), err
 }
 
-// Only decodes a body and returns how many lines it has.
+// Only decodes a body and returns the number of its lines.
 func (d *Decoder) Only(json bool, body []byte) int {
 	x := d.decoder()
 	if json {
@@ -56,8 +56,8 @@ func (d *Decoder) Only(json bool, body []byte) int {
 	return x.rows
 }
 
-// EndAfter lets the request end when the decoder has asked so many times, and returns
-// how many streams and lines were read by then.
+// EndAfter ends the request when the decoder has checked for it the given number
+// of times. It returns the number of streams and lines that were decoded by then.
 func (d *Decoder) EndAfter(asks int, form string, body []byte) (streams, lines int, ended bool) {
 	x := d.decoder()
 	x.ended = func() bool { asks--; return asks < 0 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/api"
 )
 
-// A decoder ends with its request, however long the body is.
+// TestDecodingEnds: a decoder ends with its request, however long the body is.
 func TestDecodingEnds(t *testing.T) {
 	f := func(name, form string, body []byte) {
 		t.Helper()
@@ -34,8 +34,9 @@ func TestDecodingEnds(t *testing.T) {
 	f("raw lines", "raw", []byte(strings.Repeat("x\n", 20_000)))
 }
 
-// A stream of many labels is refused before they are read to their end; the other
-// streams of the request are accepted. It was accepted before, in quadratic time.
+// TestManyLabels: a stream with many labels is refused before all of them are
+// decoded, because decoding them took quadratic time. The other streams of the
+// request are accepted.
 func TestManyLabels(t *testing.T) {
 	var b strings.Builder
 	object := map[string]string{}
@@ -58,7 +59,8 @@ func TestManyLabels(t *testing.T) {
 	}
 }
 
-// The defaults are Loki's. What is within them is accepted.
+// TestDefaultLimits: the defaults are those of Loki. Data within them is
+// accepted.
 func TestDefaultLimits(t *testing.T) {
 	labels := func(n int) string {
 		var b strings.Builder

@@ -34,7 +34,7 @@ type receiver struct {
 	stop func()
 }
 
-// start runs a component on a free port, that sends to a sink unless edit sets
+// start runs a component on a free port. It sends to a sink unless edit sets
 // other receivers.
 func start(t testing.TB, edit func(*api.Arguments)) *receiver {
 	t.Helper()
@@ -57,14 +57,14 @@ func start(t testing.TB, edit func(*api.Arguments)) *receiver {
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// answer is what a client sees.
+// answer is the response that a client receives.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// post sends a body; headers are name and value by turns.
+// post sends a body. headers alternate between names and values.
 func (r *receiver) post(path string, body []byte, headers ...string) answer {
 	r.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, r.url+path, bytes.NewReader(body))
@@ -92,7 +92,7 @@ func do(t testing.TB, req *http.Request) answer {
 	return answer{resp.StatusCode, resp.Header, strings.TrimSpace(string(b))}
 }
 
-// want checks a status and what the answer says.
+// want checks the status and the text of the response.
 func (r *receiver) want(a answer, status int, says string) {
 	r.t.Helper()
 	if a.status != status || !strings.Contains(a.body, says) {
@@ -108,7 +108,7 @@ const (
 	tenant   = "X-Scope-OrgID"
 )
 
-// stream returns a stream whose lines are of the nanoseconds 1, 2 and so on.
+// stream returns a stream whose lines have the times 1 ns, 2 ns and so on.
 func stream(labels string, lines ...string) lokipush.Stream {
 	s := lokipush.Stream{Labels: labels}
 	for i, l := range lines {
@@ -126,7 +126,7 @@ func marshal(t testing.TB, ss ...lokipush.Stream) []byte {
 	return b
 }
 
-// body is a push request, compressed.
+// body returns a compressed push request.
 func body(t testing.TB, ss ...lokipush.Stream) []byte { return snappy.Encode(nil, marshal(t, ss...)) }
 
 func gzipped(t testing.TB, b []byte) []byte {
@@ -142,8 +142,8 @@ func gzipped(t testing.TB, b []byte) []byte {
 	return out.Bytes()
 }
 
-// lines waits for as many lines and compares them, sorted by stream: the order
-// of streams is nobody's, that of a stream's lines is kept.
+// lines waits for the lines and compares them, sorted by stream: the order of
+// streams is not defined, but the order within a stream is.
 func (r *receiver) lines(want ...string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// die ends weir as a machine does that loses power. edit changes the files that
+// die ends weir like a power failure of the machine. edit changes the files that
 // weir leaves; a file that does not exist is not created.
 func (h *harness) die(edit func(log, checkpoint string)) {
 	h.t.Helper()
@@ -36,9 +36,9 @@ func (h *harness) die(edit func(log, checkpoint string)) {
 	}
 }
 
-// TestMachineEnds: what was accepted less than a minute before the machine ended
-// may be lost with what was not on the disk, so it comes again; not if only weir
-// ended, or had ended before.
+// TestMachineEnds: lines that were accepted less than a minute before a power
+// failure may not be on the disk, so they are sent again. They are not sent again
+// if only weir ended, or had ended before.
 func TestMachineEnds(t *testing.T) {
 	const told = "the machine ended and not weir"
 	f := func(name, boot string, edit func(log, checkpoint string), prepare, meanwhile func(h *harness), again ...string) {
@@ -74,14 +74,14 @@ func TestMachineEnds(t *testing.T) {
 					t.Errorf("it is logged: %v, want %v", got, want)
 				}
 				h.counts("weir_source_file_lost_bytes_total", 0)
-				if edit == nil { // the log has the times
+				if edit == nil { // the log contains the times
 					for _, e := range h.sink.entries() {
 						if diff := cmp.Diff(first[e.line], e, cmp.AllowUnexported(entry{})); diff != "" {
 							t.Errorf("(-first +again):\n%s", diff)
 						}
 					}
 				}
-				// And it goes on as ever.
+				// Afterwards, everything works as usual.
 				h.sink.forget()
 				h.append("app.log", "on\n")
 				h.pass(5 * time.Minute)
@@ -118,11 +118,12 @@ func TestMachineEnds(t *testing.T) {
 	}, "b", "c", "d", "e", "f")
 }
 
-// TestMachineEndsAtOnce: without a checkpoint yet, files begin where they began.
+// TestMachineEndsAtOnce: without a checkpoint, files are read from where reading
+// began.
 func TestMachineEndsAtOnce(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.boot = "one"
-		h.node.Clock.Advance(time.Hour * 24 * 365 * 20) // the file is from before that
+		h.node.Clock.Advance(time.Hour * 24 * 365 * 20) // the file is older than that
 		h.args.TailFromEnd = true
 		h.append("app.log", "old\n")
 		h.start()
@@ -142,7 +143,8 @@ func TestMachineEndsAtOnce(t *testing.T) {
 	})
 }
 
-// TestCleanEnd: a machine that starts again after weir has ended repeats nothing.
+// TestCleanEnd: if the machine restarts after weir has ended, nothing is
+// repeated.
 func TestCleanEnd(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.boot = "one"

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// copytruncate does what logrotate does so named.
+// copytruncate does the same as logrotate's copytruncate.
 func (h *harness) copytruncate(name, to string) {
 	h.t.Helper()
 	b, err := os.ReadFile(h.path(name))
@@ -22,8 +22,8 @@ func (h *harness) copytruncate(name, to string) {
 	h.must(os.Truncate(h.path(name), 0))
 }
 
-// TestCopiedUnread: of a file that was copied and truncated before anything of it
-// was read, the copy is a file that is new; a pattern that finds it is enough.
+// TestCopiedUnread: if a file was copied and truncated before any of it was read,
+// the copy is a new file. It is read if a pattern matches it.
 func TestCopiedUnread(t *testing.T) {
 	f := func(down bool) {
 		t.Helper()
@@ -48,8 +48,8 @@ func TestCopiedUnread(t *testing.T) {
 	f(true)
 }
 
-// TestTruncatedAndRenamed: a file that was copied, truncated and then renamed
-// between two looks is the copy first and itself then.
+// TestTruncatedAndRenamed: if a file was copied, truncated and then renamed
+// between two checks, the copy is read first and then the file.
 func TestTruncatedAndRenamed(t *testing.T) {
 	f := func(unread, anew string, want ...string) {
 		t.Helper()
@@ -71,7 +71,7 @@ func TestTruncatedAndRenamed(t *testing.T) {
 	f("c\n", "d\ne\nf\ng\n", "a", "b", "c", "d", "e", "f", "g", "last")
 }
 
-// rotator is a sink during each of whose first calls something happens.
+// rotator is a sink that rotates files during its first calls.
 type rotator struct {
 	*sink
 	left   int
@@ -86,10 +86,10 @@ func (r *rotator) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return r.sink.ConsumeLogs(ctx, b)
 }
 
-// TestRotatedFasterThanRead: what is behind its writer knows the files that it
-// does not read yet, so that their copies are found.
+// TestRotatedFasterThanRead: if reading falls behind the writer, files that are
+// not read yet are already known, so that their copies are found.
 func TestRotatedFasterThanRead(t *testing.T) {
-	const each, rotations = 3000, 10 // 300 kB, which are two batches
+	const each, rotations = 3000, 10 // 300 kB, which is two batches
 	f := func(rotate func(h *harness, n int)) {
 		t.Helper()
 		scene(t, func(h *harness) {
@@ -120,9 +120,9 @@ func TestRotatedFasterThanRead(t *testing.T) {
 	f(func(h *harness, _ int) { h.remove("app.log") })
 }
 
-// TestEqualLines: where all lines are equal, a truncated file that has grown to
-// the old place and past it looks as if it had only grown. One that is shorter
-// was truncated, whatever is in it.
+// TestEqualLines: if all lines are equal, a truncated file that has grown to its
+// old size or more looks as if it had only grown. A file that became shorter was
+// truncated, whatever its content.
 func TestEqualLines(t *testing.T) {
 	f := func(anew, want int) {
 		t.Helper()
@@ -144,11 +144,12 @@ func TestEqualLines(t *testing.T) {
 	f(5, 2)
 }
 
-// TestStrangeNames: a target is a path, not a pattern, and may be called anything.
+// TestStrangeNames: the path of a target is not a pattern and may contain any
+// characters.
 func TestStrangeNames(t *testing.T) {
 	scene(t, func(h *harness) {
 		names := []string{"[a-z]{x,y}.log", "sp ace.log", "ü.log"}
-		if runtime.GOOS == "linux" { // others refuse some
+		if runtime.GOOS == "linux" { // other systems refuse some
 			names = append(names, "new\nline.log", "star*?.log", `back\slash"quote.log`, "no utf-8 \xff.log")
 		}
 		h.follow(names...)
@@ -177,8 +178,8 @@ func TestStrangeNames(t *testing.T) {
 	})
 }
 
-// TestDirectoryAnew: a directory that was removed with its files and made again
-// is the same path.
+// TestDirectoryAnew: a directory that was removed with its files and created
+// again has the same path.
 func TestDirectoryAnew(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.follow("d/*.log")
@@ -198,7 +199,7 @@ func TestDirectoryAnew(t *testing.T) {
 	})
 }
 
-// TestHuge: offsets beyond 4 GiB, in a file that is mostly a hole.
+// TestHuge uses offsets beyond 4 GiB, in a file that is mostly a hole.
 func TestHuge(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "first\n")

@@ -6,24 +6,25 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// SetOpen makes c, which does not run yet, open files by open.
+// SetOpen makes c open files with open. c must not run yet.
 func SetOpen(c component.Component, open func(path string) (*os.File, error)) {
 	c.(*Component).openFile = open
 }
 
-// SetBoot makes c, which does not run yet, believe in a life of the machine.
+// SetBoot sets the boot ID that c uses. c must not run yet.
 func SetBoot(c component.Component, boot string) {
 	c.(*Component).boot = func() string { return boot }
 }
 
-// SetMaxRotated makes c, which does not run yet, keep fewer rotated files open.
+// SetMaxRotated sets the number of rotated files that c keeps open. c must not
+// run yet.
 func SetMaxRotated(c component.Component, n int64) { c.(*Component).maxRotated = n }
 
-// HideWriters makes c, which does not run yet, unable to tell which files have
-// writers.
+// HideWriters prevents c from finding out which files have writers. c must not
+// run yet.
 func HideWriters(c component.Component) {
 	c.(*Component).writersOf = func(*os.File) writers { return unknownWriter }
 }
 
-// Open opens a file as a component does.
+// Open opens a file like a component.
 func Open(path string) (*os.File, error) { return openFile(path) }

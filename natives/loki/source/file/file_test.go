@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scene runs f in a bubble with a harness whose component stops at the end.
+// scene runs f in a synctest bubble with a harness. The component stops at the
+// end.
 func scene(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestRotatedWhileDown(t *testing.T) {
 }
 
 // TestRotationIsNoNews: a rotation while weir was down that loses nothing is not
-// worth a line of the log.
+// logged.
 func TestRotationIsNoNews(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
@@ -117,7 +118,7 @@ func TestCopyTruncate(t *testing.T) {
 		h.must(err)
 		h.append("app.log.1", string(b))
 		h.must(os.Truncate(h.path("app.log"), 0))
-		h.append("app.log", "d2\ne2\nf2\ng2\nh2\n") // past the old place
+		h.append("app.log", "d2\ne2\nf2\ng2\nh2\n") // past the old offset
 		h.pass(time.Second)
 		h.want("a1", "b1", "c1", "d2", "e2", "f2", "g2", "h2")
 	})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// log200 is n lines of 200 bytes.
+// log200 returns n lines of 200 bytes.
 func log200(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -20,7 +20,7 @@ func log200(n int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkSplit has the price of a line of 200 bytes once it is read.
+// BenchmarkSplit measures the cost of splitting lines of 200 bytes.
 func BenchmarkSplit(b *testing.B) {
 	data := log200(1300)
 	b.ReportAllocs()
@@ -32,7 +32,7 @@ func BenchmarkSplit(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
 }
 
-// BenchmarkScanner is what bufio.Scanner takes for that.
+// BenchmarkScanner measures bufio.Scanner with the same lines.
 func BenchmarkScanner(b *testing.B) {
 	data := log200(1300)
 	n := 0
@@ -76,7 +76,7 @@ func BenchmarkChunk(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
 }
 
-// BenchmarkIdleLook is a look at a file to which nothing was written.
+// BenchmarkIdleLook measures the check of a file to which nothing was written.
 func BenchmarkIdleLook(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "f")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

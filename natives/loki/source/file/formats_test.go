@@ -27,7 +27,7 @@ func encode(t *testing.T, e encoding.Encoding, s string) string {
 }
 
 func TestEncodings(t *testing.T) {
-	const text = "grün\r\nЇ⊊ਊ\n\nzwei" // has the bytes of a line end within characters
+	const text = "grün\r\nЇ⊊ਊ\n\nzwei" // contains the bytes of a line end within characters
 	le, be := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	f := func(name string, e encoding.Encoding, mark string) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestEncodings(t *testing.T) {
 	f("UTF-16", be, "")
 	f("UTF-16", le, "\xff\xfe")
 	f("UTF-16", be, "\xfe\xff")
-	f("", le, "\xff\xfe") // the mark wins
+	f("", le, "\xff\xfe") // the byte order mark takes precedence
 	f("GBK", be, "\xfe\xff")
 
 	scene(t, func(h *harness) {
@@ -118,7 +118,8 @@ func TestDecompression(t *testing.T) {
 	f("bz2")
 }
 
-// TestCompressedFileGrows: what is written in parts is read as far as it goes.
+// TestCompressedFileGrows: a compressed file that is written in parts is read as
+// far as possible.
 func TestCompressedFileGrows(t *testing.T) {
 	scene(t, func(h *harness) {
 		decompressing(h, "gz")
@@ -158,8 +159,8 @@ func TestInitialDelay(t *testing.T) {
 	})
 }
 
-// TestRotatedAndCompressed: a file that was renamed and compressed while weir was
-// down is finished from what became of it.
+// TestRotatedAndCompressed: if a file was renamed and compressed while weir was
+// down, the rest is read from the compressed file.
 func TestRotatedAndCompressed(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "first line\nsecond line\n")
@@ -187,7 +188,8 @@ func TestLongLines(t *testing.T) {
 	})
 }
 
-// TestTooLongLines: they are cut between characters, and nothing of them is lost.
+// TestTooLongLines: too long lines are cut between characters, and nothing is
+// lost.
 func TestTooLongLines(t *testing.T) {
 	scene(t, func(h *harness) {
 		long := "x" + strings.Repeat("ü", 9<<20)
@@ -201,8 +203,8 @@ func TestTooLongLines(t *testing.T) {
 	})
 }
 
-// TestHole: a writer that does not append goes on at its place after a
-// truncation, and leaves a hole before it.
+// TestHole: a writer that does not append continues at its old offset after a
+// truncation, which leaves a hole.
 func TestHole(t *testing.T) {
 	scene(t, func(h *harness) {
 		f, err := os.Create(h.path("app.log"))

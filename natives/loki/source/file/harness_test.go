@@ -22,7 +22,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// sink takes lines, or refuses them, and may keep their acknowledgements.
+// sink accepts or refuses lines, and may keep their acknowledgements.
 type sink struct {
 	to *flow.Receiver
 
@@ -30,8 +30,8 @@ type sink struct {
 	got    []entry
 	refuse error
 	block  bool
-	slow   <-chan time.Time // what each call waits for
-	hold   bool             // keep what comes
+	slow   <-chan time.Time // each call waits for a value
+	hold   bool             // keep the acknowledgements
 	holds  []*batch.Hold
 	calls  int
 }
@@ -94,8 +94,8 @@ func (s *sink) lines() (out []string) {
 
 func (s *sink) forget() { s.set(func() { s.got = nil }) }
 
-// harness is a directory with logs and a component that follows them. It is for
-// the bubble of a synctest.
+// harness is a directory with logs and a component that follows them. It must be
+// used in a synctest bubble.
 type harness struct {
 	t    testing.TB
 	dir  string
@@ -108,10 +108,10 @@ type harness struct {
 		component.Debugger
 	}
 	stop    func()
-	open    func(path string) (*os.File, error) // nil: as the system does
-	boot    string                              // "": as the system says
-	hidden  bool                                // whether files have writers is not known
-	rotated int64                               // limit of rotated files, 0: the usual one
+	open    func(path string) (*os.File, error) // nil means the system's open
+	boot    string                              // "" means the system's boot ID
+	hidden  bool                                // it is unknown which files have writers
+	rotated int64                               // limit of rotated files; 0 means the default
 }
 
 func newHarness(t testing.TB) *harness {
@@ -131,7 +131,7 @@ func (h *harness) arguments() *file.Arguments {
 	return a
 }
 
-// follow makes the targets those paths.
+// follow sets the targets to these paths.
 func (h *harness) follow(names ...string) {
 	h.args.Targets = nil
 	for _, name := range names {
@@ -148,7 +148,7 @@ func (h *harness) must(err error) {
 	}
 }
 
-// append writes at the end of a file, which is made if it is not there.
+// append appends to a file and creates it if necessary.
 func (h *harness) append(name, text string) {
 	h.t.Helper()
 	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -168,8 +168,8 @@ func (h *harness) remove(name string) {
 	h.must(os.Remove(h.path(name)))
 }
 
-// age makes a file as old as another one, and d younger. The clock of a bubble
-// is not that of the file system.
+// age sets the time of a file to that of another one plus d. The clock of the
+// bubble differs from that of the file system.
 func (h *harness) age(name, as string, d time.Duration) {
 	h.t.Helper()
 	fi, err := os.Stat(h.path(as))
@@ -178,14 +178,14 @@ func (h *harness) age(name, as string, d time.Duration) {
 	h.must(os.Chtimes(h.path(name), at, at))
 }
 
-// start builds and runs the component, as after a start of weir.
+// start builds and runs the component, like a start of weir.
 func (h *harness) start() {
 	h.t.Helper()
 	if err := h.args.Validate(); err != nil {
 		h.t.Fatal(err)
 	}
 	a := *h.args
-	h.node.Registry = prometheus.NewRegistry() // the engine unregisters what it replaces
+	h.node.Registry = prometheus.NewRegistry() // the engine unregisters the metrics of a replaced component
 	c := h.node.Build(h.t, file.Registration(), &a)
 	if h.boot != "" {
 		file.SetBoot(c, h.boot)
@@ -216,7 +216,7 @@ func (h *harness) start() {
 	synctest.Wait()
 }
 
-// pass lets time pass and waits until all is quiet.
+// pass advances the clock and waits until all goroutines are idle.
 func (h *harness) pass(d time.Duration) {
 	const step = 250 * time.Millisecond
 	for ; d > 0; d -= step {
@@ -240,7 +240,7 @@ func numbers(prefix string, from, to int) (out []string) {
 	return out
 }
 
-// counts checks the value of one of the component's metrics, summed over labels.
+// counts checks the sum of one of the component's metrics over all labels.
 func (h *harness) counts(name string, want float64) {
 	h.t.Helper()
 	families, err := h.node.Registry.Gather()

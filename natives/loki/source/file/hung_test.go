@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// TestHungFiles: files whose opening does not return, more than there are
-// workers, do not keep the other files from being read, and the node says what
-// does not answer.
+// TestHungFiles: if opening some files hangs, and there are more of them than
+// workers, the other files are still read, and the health names the hanging
+// files.
 func TestHungFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

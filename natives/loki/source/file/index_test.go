@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestIndex: what is found by path and by identity is what a look at all finds,
-// whatever became of the positions, and after a restart too.
+// TestIndex: lookups by path and identity have the same results as a scan, after
+// all changes of the positions and after a restart.
 func TestIndex(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *positions {
@@ -45,7 +45,7 @@ func TestIndex(t *testing.T) {
 		case what == 1 && len(all) > 10:
 			p := all[rnd.IntN(len(all))]
 			s.remove(p)
-			s.change(p, place) // who still has it changes nothing
+			s.change(p, place) // changing a removed position has no effect
 		default:
 			s.change(all[rnd.IntN(len(all))], place)
 		}

@@ -22,8 +22,8 @@ func scanned(b []byte) (lines []string) {
 	return lines
 }
 
-// FuzzSplit: lines are those of bufio.Scanner, and reading a file in ranges of
-// any size finds the same ones.
+// FuzzSplit: lines are the same as those of bufio.Scanner, and the same if a file
+// is read in ranges of any size.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("a\nb\r\n\n\r\nc"), 1)
 	f.Add([]byte("\n"), 2)
@@ -38,7 +38,7 @@ func FuzzSplit(f *testing.F) {
 			t.Errorf("(-scanner +split):\n%s", diff)
 		}
 		if c, n := plain.byMark(b); c != plain || n > 0 {
-			return // it is not what its bytes say
+			return // the encoding does not match the bytes
 		}
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -71,8 +71,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// TestUnitsAreAligned checks that the bytes of a line end are not taken for one if
-// they are half of one character and half of the next.
+// TestUnitsAreAligned checks that a line end is not found across two characters.
 func TestUnitsAreAligned(t *testing.T) {
 	c, err := encodingOf("UTF-16LE")
 	if err != nil {

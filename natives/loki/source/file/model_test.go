@@ -14,16 +14,16 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// writer writes numbered lines as a program does whose log is rotated: to the
-// file that it has open, whatever its name is by now.
+// writer writes numbered lines like a program whose log is rotated: to the file
+// that it has open, whatever its current name.
 type writer struct {
 	h       *harness
 	r       *rand.Rand
 	f       *os.File
 	n       int
-	rest    string // of the line that was written in part
+	rest    string // the rest of a line that was written in part
 	rotated int
-	date0   time.Time // of the last file that was left
+	date0   time.Time // time of the last file that was closed
 }
 
 func (w *writer) open() {
@@ -39,7 +39,7 @@ func (w *writer) write(s string) {
 	w.h.must(err)
 }
 
-// lines writes some, the last one maybe in part.
+// lines writes some lines, the last one possibly only in part.
 func (w *writer) lines(most int, whole bool) {
 	w.write(w.rest)
 	w.rest = ""
@@ -79,8 +79,8 @@ func (w *writer) copyTruncate() {
 	w.h.must(os.Truncate(w.h.path("app.log"), 0))
 }
 
-// date gives a file that is written to its end a time of its own: the clock of
-// file systems may tick only every few milliseconds.
+// date gives a complete file a distinct time, because the clock of the file
+// system may tick only every few milliseconds.
 func (w *writer) date(name string) {
 	w.h.t.Helper()
 	if _, err := os.Stat(w.h.path(name)); err != nil {
@@ -90,12 +90,12 @@ func (w *writer) date(name string) {
 	w.h.must(os.Chtimes(w.h.path(name), w.date0, w.date0))
 }
 
-// crash goes on as if the process had been killed: what it left on the disk is
-// all that there is.
+// crash continues as if the process had been killed: only the files on disk are
+// left.
 func (h *harness) crash() {
 	h.t.Helper()
 	old, stop := h.node, h.stop
-	h.sink.to.Stop() // whatever the old one does, nobody hears of it
+	h.sink.to.Stop() // the output of the old component is ignored
 	h.node = componenttest.New(h.t, old.ID)
 	h.node.Clock = old.Clock
 	h.must(os.MkdirAll(h.node.DataPath, 0o755))
@@ -116,9 +116,9 @@ func (h *harness) crash() {
 	h.start()
 }
 
-// TestModel rotates a log in all ways at random moments, while receivers refuse,
-// keep lines, and weir is restarted and killed. Each line arrives once, or as
-// often as it likes with one timestamp after a kill, and in the order of writing.
+// TestModel rotates a log in all ways at random moments, while receivers refuse
+// or keep lines, and weir is restarted and killed. Each line arrives once and in
+// order. After a kill, it may arrive several times with the same timestamp.
 func TestModel(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -160,13 +160,15 @@ func model(t *testing.T, seed uint64) {
 			w.reopen()
 			w.lines(3, false)
 		case op == 8 && running:
-			// Lines that come and go between two looks leave no trace in the file.
+			// Lines that are removed between two checks leave no trace in the
+			// file.
 			w.lines(2, true)
 			h.pass(6 * time.Second)
 			w.copyTruncate()
 			h.pass(6 * time.Second)
 		case op == 9 && running && w.rest == "":
-			// The lines must be read before the file is removed: a kill would lose them.
+			// The lines must be read before the file is removed, because a kill
+			// would lose them.
 			h.sink.set(func() { h.sink.refuse = nil })
 			h.pass(10 * time.Second)
 			h.remove("app.log")
@@ -210,8 +212,8 @@ func model(t *testing.T, seed uint64) {
 	}
 }
 
-// once checks that lines 1 to n came once and in order, or repeated with their
-// timestamps.
+// once checks that lines 1 to n arrived once and in order, or repeatedly with the
+// same timestamps.
 func (h *harness) once(n int, repeated bool) {
 	h.t.Helper()
 	at := map[string]int64{}

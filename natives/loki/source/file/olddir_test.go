@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOldDir: a file that was rotated into another directory while weir was down
-// goes on where it was, if a pattern finds it there.
+// TestOldDir: if a file was rotated into another directory while weir was down,
+// reading continues at its position if a pattern matches it there.
 func TestOldDir(t *testing.T) {
 	f := func(patterns ...string) {
 		t.Helper()
@@ -45,15 +45,15 @@ func TestOldDir(t *testing.T) {
 			h.counts("weir_source_file_lost_bytes_total", 0)
 		})
 	}
-	for range 5 { // who of the two is first is open
+	for range 5 { // the order of the two is random
 		f("app.log", "old/*")
 		f("old/*", "app.log")
 		f("**/*.log*")
 	}
 }
 
-// TestOldDirElsewhere: nobody looks for it where no pattern does; that lines may
-// be lost is said.
+// TestOldDirElsewhere: the file is not found if no pattern matches it. A log line
+// says that lines may be lost.
 func TestOldDirElsewhere(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.must(os.Mkdir(h.path("old"), 0o755))
@@ -64,7 +64,7 @@ func TestOldDirElsewhere(t *testing.T) {
 		h.append("app.log", "c\n")
 		h.append("old/app.log-20250101", "late\n")
 		h.pass(time.Second)
-		h.want("a", "b", "late", "c") // its handle is open
+		h.want("a", "b", "late", "c") // the file is still open
 		h.stop()
 		h.append("app.log", "d\n")
 		h.rename("app.log", "old/app.log-20250102")

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// await lets the bubble's own time pass, by which it is told how long receivers take.
+// await waits in the time of the bubble, with which the duration of calls to
+// receivers is measured.
 func await(d time.Duration) { <-time.After(d) }
 
-// TestBlockingReceiver: who waits for a receiver sees what becomes of the file
-// meanwhile.
+// TestBlockingReceiver: changes of the file are detected while a receiver blocks.
 func TestBlockingReceiver(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.sink.block = true
@@ -35,7 +35,8 @@ func TestBlockingReceiver(t *testing.T) {
 	})
 }
 
-// TestRemovedFileIsClosed: its handle holds the space on the disk.
+// TestRemovedFileIsClosed: a removed file is closed, because an open handle keeps
+// its disk space in use.
 func TestRemovedFileIsClosed(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
@@ -68,7 +69,8 @@ func TestManyCompressedFiles(t *testing.T) {
 	})
 }
 
-// TestTruncatedAndGone: what was known to be there and is nowhere is counted.
+// TestTruncatedAndGone: bytes that were known and cannot be found any more are
+// counted.
 func TestTruncatedAndGone(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "aaaa\n")
@@ -85,13 +87,14 @@ func TestTruncatedAndGone(t *testing.T) {
 	})
 }
 
-// relay sends on what comes, as a node between the source and a sink.
+// relay is a node between the source and a sink.
 type relay struct{ *flow.Sender }
 
 func (r relay) ConsumeLogs(ctx context.Context, b *batch.Logs) error { return r.SendLogs(ctx, b) }
 
-// TestReceiverLeavesFarther: what a node farther down refused, which then left the
-// graph, goes to the one in its place, although the source's own receiver stays.
+// TestReceiverLeavesFarther: if a downstream node refuses lines and then leaves
+// the graph, they are sent to its replacement, even though the source's own
+// receiver stays.
 func TestReceiverLeavesFarther(t *testing.T) {
 	scene(t, func(h *harness) {
 		between, last := relay{flow.NewSender()}, h.sink

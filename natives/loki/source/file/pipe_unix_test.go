@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// TestPipe: a named pipe is refused, and opening it waits for nobody.
+// TestPipe: a named pipe is refused, and opening it does not block.
 func TestPipe(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.must(syscall.Mkfifo(h.path("app.log"), 0o600))

@@ -15,7 +15,7 @@ var when = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func now() time.Time { return when }
 
-// known returns what positions know, in values.
+// known returns copies of all positions.
 func (s *positions) known() []position {
 	var out []position
 	for _, p := range s.selectPositions(func(*position) bool { return true }) {
@@ -41,8 +41,8 @@ func mustOpen(t testing.TB, dir string) *positions {
 	return s
 }
 
-// history makes changes one after the other and returns the log, and after each
-// change how long it was and what was known.
+// history makes several changes. It returns the log, and the size of the log and
+// the positions after each change.
 func history(t testing.TB, dir string) (log []byte, ends []int, states [][]position) {
 	s := mustOpen(t, dir)
 	a := &position{labels: `{job="j"}`, path: "/a", real: "/b", id: identity{1, 1 << 60}, read: 3}
@@ -78,8 +78,8 @@ func history(t testing.TB, dir string) (log []byte, ends []int, states [][]posit
 	return log, ends, states
 }
 
-// TestCutLog: whatever part of a log a kill leaves, what is known is what was
-// known before the change that is not whole.
+// TestCutLog: if a kill truncates the log anywhere, the positions are those
+// before the first incomplete change.
 func TestCutLog(t *testing.T) {
 	log, ends, states := history(t, t.TempDir())
 	for n := range len(log) + 1 {
@@ -111,8 +111,8 @@ func TestCutLog(t *testing.T) {
 	}
 }
 
-// TestDamagedLog: a log with another byte in its midst is said to be damaged,
-// kept, and taken in up to there.
+// TestDamagedLog: a log with a damaged byte is reported and kept, and the records
+// before it are used.
 func TestDamagedLog(t *testing.T) {
 	log, ends, _ := history(t, t.TempDir())
 	for n := range ends[5] {
@@ -136,8 +136,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestFailingDisk: while the log cannot be written everything goes on, and then
-// it has all again.
+// TestFailingDisk: if the log cannot be written, positions still change, and a
+// later log contains everything.
 func TestFailingDisk(t *testing.T) {
 	dir := t.TempDir()
 	var problems []error
@@ -148,7 +148,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 	p := &position{path: "/a"}
 	s.add(p)
-	// No file can be written where a directory is, and none that is closed.
+	// Creating a file fails if a directory has its path, and so does writing to a
+	// closed file.
 	if err := os.Mkdir(s.path+".tmp", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestLogStaysSmall(t *testing.T) {
 	}
 	s = mustOpen(t, dir)
 	for i := range want {
-		want[i].open = nil // the last was done
+		want[i].open = nil // the last range was done
 	}
 	if diff := cmp.Diff(want, s.known(), asValues); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -217,8 +218,8 @@ func TestLogStaysSmall(t *testing.T) {
 	}
 }
 
-// FuzzLoad: any bytes are taken in or refused, and what was taken in comes out
-// again the same.
+// FuzzLoad: all bytes are either loaded or refused, and loaded positions are
+// written and read unchanged.
 func FuzzLoad(f *testing.F) {
 	log, ends, _ := history(f, f.TempDir())
 	for _, end := range ends {

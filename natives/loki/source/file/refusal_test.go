@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// wantHealth checks the state and what the health says.
+// wantHealth checks the state and the text of the health.
 func (h *harness) wantHealth(state component.HealthState, says string) {
 	h.t.Helper()
 	if got := h.node.Health(); got.State != state || !strings.Contains(got.Message, says) {
@@ -28,9 +28,9 @@ func (h *harness) wantHealth(state component.HealthState, says string) {
 	}
 }
 
-// TestCannotOpen: a file that the system does not open, for want of permission
-// or of descriptors, is tried again and read from its beginning, and others are
-// read meanwhile.
+// TestCannotOpen: opening is retried if the system refuses to open a file because
+// of missing permissions or descriptors. The file is then read from its
+// beginning. Other files are read in the meantime.
 func TestCannotOpen(t *testing.T) {
 	f := func(refusal error, logged string) {
 		t.Helper()
@@ -63,13 +63,13 @@ func TestCannotOpen(t *testing.T) {
 		})
 	}
 	f(syscall.EACCES, "cannot follow a file")
-	if runtime.GOOS != "windows" { // which says it otherwise
+	if runtime.GOOS != "windows" { // other systems have a different message
 		f(syscall.EMFILE, "cannot open all files")
 	}
 }
 
-// TestStarvedAtStart: a file that was rotated while weir was down and cannot be
-// opened for want of descriptors is waited for, as is the copy of one.
+// TestStarvedAtStart: if a file that was rotated while weir was down, or its
+// copy, cannot be opened because of missing descriptors, opening is retried.
 func TestStarvedAtStart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it says it otherwise")
@@ -109,8 +109,8 @@ func TestStarvedAtStart(t *testing.T) {
 	})
 }
 
-// TestGoneAtStart: a file that a restart finds removed is no trouble, and its
-// path goes on with what comes there.
+// TestGoneAtStart: a file that was removed before a restart is not a problem, and
+// the next file at its path is read.
 func TestGoneAtStart(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
@@ -126,7 +126,7 @@ func TestGoneAtStart(t *testing.T) {
 	})
 }
 
-// slow takes what is of one file only once free is closed.
+// slow blocks the batches of one file until free is closed.
 type slow struct {
 	*sink
 	file string
@@ -144,8 +144,8 @@ func (s slow) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return s.sink.ConsumeLogs(ctx, b)
 }
 
-// TestSlowAndFast has a large file whose lines nobody accepts. It must not hold up
-// the other files.
+// TestSlowAndFast: a large file whose lines are not accepted does not delay the
+// other files.
 func TestSlowAndFast(t *testing.T) {
 	scene(t, func(h *harness) {
 		s := slow{h.sink, "slow.log", make(chan struct{})}
@@ -174,8 +174,9 @@ func TestSlowAndFast(t *testing.T) {
 	})
 }
 
-// TestRefusalIsTold: who refuses lines, and since when, is in the health and on
-// the page, and logged once when it begins to last and once when it is over.
+// TestRefusalIsTold: the health and the page show which receiver refuses lines
+// and since when. It is logged once when it has lasted for some time, and once
+// when it ends.
 func TestRefusalIsTold(t *testing.T) {
 	scene(t, func(h *harness) {
 		const begins, ends = "receivers refuse lines", "receivers take lines again"
@@ -187,7 +188,7 @@ func TestRefusalIsTold(t *testing.T) {
 		}
 		set := func(err error) { h.sink.set(func() { h.sink.refuse = err }) }
 		h.start()
-		// Short ones are not worth a word.
+		// Short refusals are not reported.
 		for range 5 {
 			set(flowtest.ErrRefused)
 			h.append("app.log", "a\n")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRewritten truncates a file and writes it again between two looks. Its content
-// shows that, even if the file is not shorter than before.
+// TestRewritten truncates a file and writes it again between two checks. This is
+// detected by the content, even if the file is not shorter than before.
 func TestRewritten(t *testing.T) {
 	f := func(before, after string, lost float64, want ...string) {
 		t.Helper()
@@ -30,23 +30,24 @@ func TestRewritten(t *testing.T) {
 			})
 		})
 	}
-	// as long as it was
+	// same size as before
 	f("a1\nb1\n", "a2\nb2\n", 0, "a1", "b1", "a2", "b2", "z")
 	f("a1\nb1", "a2\nb2", 2, "a1", "a2", "b2z")
 	f("ab", "c\n", 0, "c", "z")
-	// as long as what was read of it
+	// same size as the part that was read
 	f("a1\nb1", "a2\n", 2, "a1", "a2", "z")
-	// longer than that, and shorter than it was
+	// longer than that, and shorter than before
 	f("a1\nbcdef", "a1\nx\n", 0, "a1", "x", "z")
 	f("a1\nbcdef", "a2\nx\n", 5, "a1", "a2", "x", "z")
-	// longer than it was
+	// longer than before
 	f("a1\nb1", "a2\nb2\n", 2, "a1", "a2", "b2", "z")
-	// only touched
+	// only the time changed
 	f("a1\nb1\n", "a1\nb1\n", 0, "a1", "b1", "z")
 	f("a1\nb1", "a1\nb1", 0, "a1", "b1z")
 }
 
-// TestTruncatedUnread: what was seen and was not read when it went is counted.
+// TestTruncatedUnread: bytes that were known but not read before a truncation are
+// counted.
 func TestTruncatedUnread(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\nbcd")

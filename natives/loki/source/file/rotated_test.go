@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// open opens a file as its writer does.
+// opened opens a file as its writer does.
 func (h *harness) opened(name string) *os.File {
 	h.t.Helper()
 	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -26,17 +26,18 @@ func (h *harness) write(f *os.File, text string) {
 	h.must(err)
 }
 
-// withdraw makes the target disappear, as local.file_match does when the name is
-// gone, and bring back makes it come back.
+// withdraw removes the target, as local.file_match does if the file does not
+// exist. bringBack adds it again.
 func (h *harness) withdraw() (bringBack func()) {
 	targets := h.args.Targets
 	h.update(func(a *file.Arguments) { a.Targets = nil })
 	return func() { h.update(func(a *file.Arguments) { a.Targets = targets }) }
 }
 
-// TestRotatedWithoutNewFile is logrotate with nocreate: the writer goes on in the
-// old file, the name is gone and so is the target, and the new file appears later.
-// Lines that are written meanwhile arrive at once.
+// TestRotatedWithoutNewFile simulates logrotate with nocreate: the writer
+// continues in the old file, its name does not exist, the target is removed, and
+// the new file appears later. Lines that are written in the meantime arrive
+// immediately.
 func TestRotatedWithoutNewFile(t *testing.T) {
 	f := func(prepare func(h *harness), rotate func(h *harness), vanish func(h *harness) (appear func())) {
 		t.Helper()
@@ -71,7 +72,7 @@ func TestRotatedWithoutNewFile(t *testing.T) {
 			h.stop()
 			h.start()
 			h.pass(11 * time.Second)
-			h.want(want...) // nothing comes again
+			h.want(want...) // nothing is repeated
 		})
 	}
 	for _, rotate := range []func(h *harness){
@@ -91,8 +92,8 @@ func TestRotatedWithoutNewFile(t *testing.T) {
 	}
 }
 
-// TestRenamedIntoThePattern: the pattern matches the new name of the file too. Its
-// lines come once.
+// TestRenamedIntoThePattern: the pattern also matches the new name of the file.
+// Its lines arrive once.
 func TestRenamedIntoThePattern(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.follow("app.log*")
@@ -103,7 +104,7 @@ func TestRenamedIntoThePattern(t *testing.T) {
 		h.write(w, "b\n")
 		h.rename("app.log", "app.log.1")
 		want := []string{"a", "b"}
-		for i := range 400 { // longer than max_wait: the target app.log.1 goes on with it
+		for i := range 400 { // longer than max_wait: the target app.log.1 continues to read it
 			h.write(w, fmt.Sprintf("late %d\n", i))
 			want = append(want, fmt.Sprintf("late %d", i))
 			h.pass(time.Second)
@@ -148,8 +149,8 @@ func TestIdleTimeout(t *testing.T) {
 	f(func(h *harness) { h.append("app.log", "part of a line"); h.pass(time.Second); h.remove("app.log") })
 }
 
-// TestLastPart: a rotated file ends with a part of a line, which is sent as a line
-// when nobody writes to the file any more.
+// TestLastPart: a rotated file ends with an incomplete line, which is sent as a
+// line when the file has no writer any more.
 func TestLastPart(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\npart")
@@ -163,9 +164,8 @@ func TestLastPart(t *testing.T) {
 	})
 }
 
-// TestMaxWait: a file whose writer never lets go of it is closed after max_wait.
-// The lines that it has by then are read. Later lines are counted, or a warning is
-// logged.
+// TestMaxWait: a file whose writer never closes it is closed after max_wait. The
+// lines up to then are read. Later lines are counted, or a warning is logged.
 func TestMaxWait(t *testing.T) {
 	onlyLeases(t)
 	scene(t, func(h *harness) {
@@ -191,9 +191,9 @@ func TestMaxWait(t *testing.T) {
 	})
 }
 
-// TestMaxWaitInAnOutage: while receivers refuse, a deleted file is given up after
-// max_wait, which frees its space on the disk, and its lines are counted. A
-// renamed one is not.
+// TestMaxWaitInAnOutage: while receivers refuse lines, a deleted file is closed
+// after max_wait, which frees its disk space, and its lines are counted as lost.
+// A renamed file is not given up.
 func TestMaxWaitInAnOutage(t *testing.T) {
 	f := func(rotate func(h *harness), lost float64, want ...string) {
 		t.Helper()
@@ -223,8 +223,8 @@ func TestMaxWaitInAnOutage(t *testing.T) {
 }
 
 // TestRestartWhileKept: weir stops or is killed while a renamed file is still
-// written to. It goes on with the file, which may have been moved to another
-// directory, as soon as the target is back.
+// written to. Reading continues, even if the file was moved to another directory,
+// as soon as the target exists again.
 func TestRestartWhileKept(t *testing.T) {
 	f := func(to string, restart func(h *harness)) {
 		t.Helper()
@@ -236,7 +236,7 @@ func TestRestartWhileKept(t *testing.T) {
 			h.write(w, "a\n")
 			h.start()
 			h.rename("app.log", to)
-			h.pass(11 * time.Second) // the target is gone
+			h.pass(11 * time.Second) // the target does not exist
 			h.write(w, "b\n")
 			h.pass(2 * time.Second)
 			match := h.args.FileMatch
@@ -245,7 +245,7 @@ func TestRestartWhileKept(t *testing.T) {
 			h.stop()
 			h.write(w, "c\n")
 			h.start()
-			h.pass(11 * time.Minute) // positions are swept
+			h.pass(11 * time.Minute) // unused positions are removed
 			h.write(w, "d\n")
 			h.must(w.Close())
 			h.append("app.log", "new\n")
@@ -329,8 +329,8 @@ func TestManyRotatedFiles(t *testing.T) {
 	})
 }
 
-// TestManyUnreadFiles: rotated files that are not read, because receivers refuse
-// lines, are closed above a limit, and found when they are read.
+// TestManyUnreadFiles: rotated files that are not read because receivers refuse
+// lines are closed above a limit, and opened again to be read.
 func TestManyUnreadFiles(t *testing.T) {
 	scene(t, func(h *harness) {
 		const rotations = 40
@@ -359,8 +359,8 @@ func TestManyUnreadFiles(t *testing.T) {
 	})
 }
 
-// TestUnknownWriters: where the system does not tell whether a file has a writer,
-// the file is kept for max_wait, and nothing is said of it.
+// TestUnknownWriters: if it is unknown whether a file has a writer, the file is
+// kept for max_wait, and nothing is logged.
 func TestUnknownWriters(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.hidden = true
@@ -381,7 +381,7 @@ func TestUnknownWriters(t *testing.T) {
 	})
 }
 
-// onlyLeases skips a test where it is not known which files have writers.
+// onlyLeases skips a test if it is unknown which files have writers.
 func onlyLeases(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

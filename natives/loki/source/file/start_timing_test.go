@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// counter tells when it has as many lines as it is to have.
+// counter signals when it has received the expected number of lines.
 type counter struct {
 	left atomic.Int64
 	all  chan struct{}
@@ -29,8 +29,8 @@ func (c *counter) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// BenchmarkStart is a start with so many files, of which no positions are known,
-// and one with positions of all, to each of which a line was written since.
+// BenchmarkStart measures a start with many files without positions, and one with
+// positions for all of them, each with one new line.
 func BenchmarkStart(b *testing.B) {
 	for _, files := range []int{1000, 10_000} {
 		start := func(b *testing.B, again bool) {

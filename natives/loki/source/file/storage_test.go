@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestOwnFiles: the positions log grows with every line that is read; if it were
-// read too, that would never end.
+// TestOwnFiles: the positions log grows with every line that is read; reading it
+// would never end.
 func TestOwnFiles(t *testing.T) {
 	f := func(match bool, targets ...string) {
 		t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// update gives the component other arguments.
+// update applies other arguments to the component.
 func (h *harness) update(edit func(*file.Arguments)) {
 	h.t.Helper()
 	a := *h.args
@@ -33,7 +33,7 @@ func (h *harness) update(edit func(*file.Arguments)) {
 	h.pass(250 * time.Millisecond)
 }
 
-// labelled returns what came as "label line".
+// labelled returns the received lines as "label line".
 func (h *harness) labelled(label string) (out []string) {
 	for _, e := range h.sink.entries() {
 		_, v, _ := strings.Cut(e.labels, label+`="`)
@@ -53,8 +53,8 @@ func (h *harness) wantLabelled(label string, want ...string) {
 	}
 }
 
-// TestOtherLabels: a reload that changes the labels of a target repeats nothing,
-// neither does a restart.
+// TestOtherLabels: if a reload changes the labels of a target, nothing is
+// repeated, neither then nor after a restart.
 func TestOtherLabels(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
@@ -83,8 +83,8 @@ func TestTwoTargetsOfOnePath(t *testing.T) {
 	})
 }
 
-// TestLeavingTarget: it is read to its end, also the line that has no end, and
-// goes on where it was when it comes back.
+// TestLeavingTarget: a removed target is read to its end, including an incomplete
+// last line. If it is added again, it continues at its position.
 func TestLeavingTarget(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\n")
@@ -101,8 +101,8 @@ func TestLeavingTarget(t *testing.T) {
 	})
 }
 
-// TestReceiversChange: what the one that left had refused goes to the new one,
-// and not again to the one that had accepted it.
+// TestReceiversChange: lines that a removed receiver had refused are sent to the
+// new one, and not again to a receiver that has accepted them.
 func TestReceiversChange(t *testing.T) {
 	scene(t, func(h *harness) {
 		stays, leaves := h.sink, newSink("leaves")
@@ -128,8 +128,8 @@ func TestReceiversChange(t *testing.T) {
 	})
 }
 
-// TestStopInAnOutage: a receiver that blocks holds up the end for two seconds,
-// and what it did not take comes again.
+// TestStopInAnOutage: a blocking receiver delays the stop by two seconds, and
+// lines that it did not accept are sent again.
 func TestStopInAnOutage(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.append("app.log", "a\nb\n")
@@ -146,8 +146,8 @@ func TestStopInAnOutage(t *testing.T) {
 	})
 }
 
-// TestRefused: nothing more is read of any file while a receiver refuses, and a
-// file that is rotated and removed meanwhile is not lost.
+// TestRefused: no file is read while a receiver refuses lines, and a file that is
+// rotated and removed in the meantime is not lost.
 func TestRefused(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.sink.refuse = flowtest.ErrRefused
@@ -182,7 +182,7 @@ func TestFileMatch(t *testing.T) {
 		h.append("d/b.log", "b1\n")
 		h.pass(11 * time.Second)
 		h.wantLabelled("filename", h.path("d/a.log")+" a1", h.path("d/b.log")+" b1")
-		// The pattern matches the rotated file too: it is one file.
+		// The pattern also matches the rotated file, which is the same file.
 		h.sink.forget()
 		h.append("d/a.log", "a2\n")
 		h.rename("d/a.log", "d/a.log.1")
@@ -216,9 +216,9 @@ func TestTailFromEnd(t *testing.T) {
 	})
 }
 
-// TestTailFromEndOfMatchedFiles: every file without a position starts at its end,
-// as in Alloy: files that exist at the start and files that appear later, however
-// young they are. A file that follows a rotation starts at its beginning.
+// TestTailFromEndOfMatchedFiles: as in Alloy, every file without a position is
+// read from its end, whether it exists at the start or appears later. A file that
+// follows a rotation is read from its beginning.
 func TestTailFromEndOfMatchedFiles(t *testing.T) {
 	f := func(start func(h *harness)) {
 		t.Helper()
@@ -242,7 +242,7 @@ func TestTailFromEndOfMatchedFiles(t *testing.T) {
 		h.args.FileMatch.Enabled = true
 		h.start()
 	})
-	f(func(h *harness) { // as local.file_match does
+	f(func(h *harness) { // like local.file_match
 		h.follow("a.log")
 		h.start()
 		h.update(func(a *file.Arguments) {
@@ -287,7 +287,7 @@ func TestCannotFollow(t *testing.T) {
 	}
 }
 
-// TestNowhere: a directory that is not there is waited for.
+// TestNowhere: the component waits for a directory that does not exist.
 func TestNowhere(t *testing.T) {
 	scene(t, func(h *harness) {
 		h.follow("d/e/app.log")
@@ -303,8 +303,7 @@ func TestNowhere(t *testing.T) {
 	})
 }
 
-// TestLinks: a link is followed to where it leads, and a switched one is a
-// rotation.
+// TestLinks: a symbolic link is followed, and a changed link is a rotation.
 func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need privileges")
@@ -418,8 +417,8 @@ func TestDebugInfo(t *testing.T) {
 	})
 }
 
-// TestDebugInfoOfABusyFile: of a file that is being read whenever it is asked, the
-// page and the metrics tell how far that came.
+// TestDebugInfoOfABusyFile: the page and the metrics show the progress of a file
+// that is being read at every check.
 func TestDebugInfoOfABusyFile(t *testing.T) {
 	scene(t, func(h *harness) {
 		const batch = 256 << 10
@@ -428,7 +427,7 @@ func TestDebugInfoOfABusyFile(t *testing.T) {
 		h.append("app.log", strings.Repeat(strings.Repeat("x", 255)+"\n", 4*batch/256))
 		h.start()
 		for _, lag := range []float64{3 * batch, 2 * batch} {
-			slow <- time.Time{} // the next one is on its way when this returns
+			slow <- time.Time{} // the next batch is in flight when this returns
 			h.pass(2 * time.Second)
 			h.counts("weir_source_file_lag_bytes", lag)
 		}

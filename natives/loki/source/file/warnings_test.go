@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// TestPatternIsNoFile: who writes a pattern and does not enable file_match is told.
+// TestPatternIsNoFile: a pattern without file_match causes a warning.
 func TestPatternIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "app[1].log")
@@ -35,7 +35,7 @@ func TestPatternIsNoFile(t *testing.T) {
 }
 
 // TestTailFromEndOfCompressedFiles: Alloy accepts tail_from_end together with
-// decompression, where it is not supported; the file is read as a whole.
+// decompression, where it is not supported; the file is read completely.
 func TestTailFromEndOfCompressedFiles(t *testing.T) {
 	scene(t, func(h *harness) {
 		decompressing(h, "gz")

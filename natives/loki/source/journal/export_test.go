@@ -7,12 +7,12 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
-// Problem is what health says of a reader.
+// Problem returns the problem that the health shows for a reader.
 func Problem(a *Arguments, r *journalfile.Reader) string {
 	return (&Component{args: a}).problem(r, nil)
 }
 
-// LoadPosition returns the position that a file has for a boot of the machine.
+// LoadPosition returns the position in a file for a boot of the machine.
 func LoadPosition(path, boot string) ([]journalfile.Cursor, error) {
 	p, err := loadPosition(path, boot, nil, time.Now(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -22,8 +22,8 @@ func LoadPosition(path, boot string) ([]journalfile.Cursor, error) {
 	return at, nil
 }
 
-// CheckHost is what a check and a start say of a host.
+// CheckHost is the check of the host.
 var CheckHost = checkHost
 
-// BootID is the ID of the machine's boot.
+// BootID returns the boot ID of the machine.
 var BootID = bootID

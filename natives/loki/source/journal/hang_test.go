@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 )
 
-// TestHang: while the file system of the journal does not answer, the node is unhealthy
-// and can be stopped. Afterwards it reads on, and nothing is lost.
+// TestHang: while the file system of the journal does not respond, the node is
+// unhealthy and can be stopped. Afterwards it continues, and nothing is lost.
 func TestHang(t *testing.T) {
 	filestest.Patience(t, 100*time.Millisecond)
 	l := newHarness(t)
@@ -38,7 +38,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangWhileFollowing: files that were followed are followed on.
+// TestHangWhileFollowing: open files are read on afterwards.
 func TestHangWhileFollowing(t *testing.T) {
 	filestest.Patience(t, 100*time.Millisecond)
 	l := newHarness(t)

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile/journalfiletest"
 )
 
-// harness has a journal and a node that reads it, which is started again and again.
+// harness has a journal and a node that reads it, which can be started
+// repeatedly.
 type harness struct {
 	t     *testing.T
 	dir   string // of the journal
@@ -41,7 +42,7 @@ func (l *harness) create(name string) *journalfiletest.Writer {
 	return journalfiletest.Create(l.t, filepath.Join(l.dir, name), journalfile.ID{1}, true)
 }
 
-// at is the place of entry number n.
+// at returns the cursor of entry number n.
 func (l *harness) at(n uint64) journalfile.Cursor {
 	return journalfile.Cursor{SeqnumID: journalfile.ID{1}, Seqnum: n, BootID: journalfile.ID{2}, Monotonic: n, Realtime: uint64(l.start.UnixMicro()) + n}
 }
@@ -75,7 +76,7 @@ func (l *harness) build(a *journal.Arguments) component.Component {
 	return c
 }
 
-// wait returns the lines that a sink has got once there are n.
+// wait returns the lines of a sink when there are n.
 func (l *harness) wait(sink *flowtest.Sink, n int) (lines []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -149,8 +150,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestMatches: values of one field are alternatives, fields must all match, and
-// the position moves past what does not.
+// TestMatches: values of the same field are alternatives, all fields must match,
+// and the position moves past entries that do not match.
 func TestMatches(t *testing.T) {
 	l := newHarness(t)
 	w := l.create("system.journal")
@@ -180,8 +181,8 @@ func TestMaxAge(t *testing.T) {
 	l.want(l.run(2, ""), 2, 3)
 }
 
-// TestRotation follows a journal over rotations, over the deletion of a file that
-// was not read yet because the receiver was slow, and over restarts.
+// TestRotation follows a journal through rotations, the deletion of a file that
+// was not read yet because of a slow receiver, and restarts.
 func TestRotation(t *testing.T) {
 	l := newHarness(t)
 	w := l.create("system.journal")
@@ -228,8 +229,8 @@ func (s *slowSink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// TestVacuum goes on with the nearest entry when those after the position were
-// deleted while weir was down, and counts and logs them.
+// TestVacuum: if the entries after the position were deleted while weir was down,
+// reading continues with the next entry, and the loss is counted and logged.
 func TestVacuum(t *testing.T) {
 	l := newHarness(t)
 	w := l.create("system.journal")
@@ -282,7 +283,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// keeper accepts lines and keeps them until it is asked for them, or for ever.
+// keeper accepts lines and keeps them until it is asked to flush, or for ever.
 type keeper struct {
 	got  chan struct{}
 	lets bool
@@ -316,8 +317,8 @@ func TestPositionWaitsForAck(t *testing.T) {
 	}
 }
 
-// TestOtherPositions starts from the positions of Promtail and of a weir that
-// stored one cursor only, and starts over if the position is damaged.
+// TestOtherPositions starts from the positions of Promtail and of an old weir
+// that stored only one cursor, and starts over if the position is damaged.
 func TestOtherPositions(t *testing.T) {
 	l := newHarness(t)
 	l.write(l.create("system.journal"), 1, 5)
@@ -345,8 +346,8 @@ func TestOtherPositions(t *testing.T) {
 	}
 }
 
-// TestPowerCut: after a start of the machine the position is the one that sinks
-// have surely brought to the disk.
+// TestPowerCut: after a restart of the machine, the position is one whose entries
+// sinks have certainly written to the disk.
 func TestPowerCut(t *testing.T) {
 	l := newHarness(t)
 	path := filepath.Join(t.TempDir(), "cursor")
@@ -373,7 +374,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// waitHealth waits until health says msg.
+// waitHealth waits until the health has the message msg.
 func (l *harness) waitHealth(msg string) component.Health {
 	l.t.Helper()
 	l.node.Wait(l.t, func() bool { return strings.Contains(l.node.Health().Message, msg) })
@@ -396,7 +397,7 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestHost: without a path, a host that has no journal is an error of the config,
+// TestHost: without a path, a host without a journal is an error in the config,
 // in a check and at a start.
 func TestHost(t *testing.T) {
 	for _, goos := range []string{"darwin", "windows", "linux"} {

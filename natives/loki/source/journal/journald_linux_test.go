@@ -21,13 +21,13 @@ const (
 	journaldEntries = 30_000
 )
 
-// errNamespace says that this user may not have directories of its own.
+// errNamespace means that this user may not create namespaces.
 var errNamespace = errors.New("cannot mount")
 
-// withJournald is the process of TestJournald: with /run and /var/log of its own,
-// in which a journald of its own runs, it reads the journal of "this machine".
+// withJournald is the process of TestJournald. It has its own /run and /var/log,
+// in which its own journald runs, and reads the journal of "this machine".
 func withJournald(dir string) error {
-	runtime.LockOSThread() // whose end journald's Pdeathsig waits for
+	runtime.LockOSThread() // journald's Pdeathsig waits for the end of this thread
 	for _, at := range []string{"/run", "/var/log"} {
 		if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=1g"); err != nil {
 			return fmt.Errorf("%w on %s: %w", errNamespace, at, err)
@@ -74,8 +74,8 @@ func withJournald(dir string) error {
 	return <-read
 }
 
-// TestJournald reads what a real journald writes, while it copies its journal
-// from /run to /var and rotates it: every entry arrives, and arrives once.
+// TestJournald reads the journal of a real journald while it copies the journal
+// from /run to /var and rotates it: every entry arrives exactly once.
 func TestJournald(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs journald for some seconds")

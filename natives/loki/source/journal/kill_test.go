@@ -22,13 +22,14 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal"
 )
 
-// Variables that make the test binary another process, with a directory.
+// Environment variables that make the test binary run as another process, with a
+// directory as the value.
 const (
 	childVariable    = "WEIR_TEST_JOURNAL_READER"
 	journaldVariable = "WEIR_TEST_JOURNALD"
 )
 
-// fileSink appends lines with their times to a file, which outlives a kill.
+// fileSink appends lines with their times to a file, which survives a kill.
 type fileSink struct{ f *os.File }
 
 func (s fileSink) ConsumeLogs(_ context.Context, b *batch.Logs) error {
@@ -40,13 +41,14 @@ func (s fileSink) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return err
 }
 
-// readForever is the process that TestKill kills. Lines and position are in dir.
+// readForever is the process that TestKill kills. dir contains lines and
+// position.
 func readForever(dir, path, matches string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteString("\n"); err != nil { // the process before may have written half a line
+	if _, err := f.WriteString("\n"); err != nil { // the previous process may have written an incomplete line
 		return err
 	}
 	to := flow.NewReceiver("file", batch.SignalLogs, nil, nil)
@@ -64,7 +66,7 @@ func readForever(dir, path, matches string) error {
 	return c.Run(context.Background())
 }
 
-// arrived returns the times of the lines that readForever has got, which are
+// arrived returns the times of the lines that readForever has received. Lines are
 // numbers.
 func arrived(t *testing.T, dir string) map[uint64]string {
 	t.Helper()
@@ -76,7 +78,7 @@ func arrived(t *testing.T, dir string) map[uint64]string {
 	for line := range strings.Lines(string(b)) {
 		words := strings.Fields(line)
 		if len(words) != 3 || words[2] != "end" {
-			continue // half a line
+			continue // incomplete line
 		}
 		n, err := strconv.ParseUint(words[1], 10, 64)
 		if err != nil {
@@ -90,7 +92,7 @@ func arrived(t *testing.T, dir string) map[uint64]string {
 	return m
 }
 
-// waitArrived waits until n entries have arrived. It calls check meanwhile.
+// waitArrived waits until n entries have arrived and calls check repeatedly.
 func waitArrived(t *testing.T, dir string, n int, check func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -103,9 +105,9 @@ func waitArrived(t *testing.T, dir string, n int, check func()) {
 	}
 }
 
-// TestKill kills a process that reads a journal, again and again, while the
-// journal is written, rotated and vacuumed. Every entry arrives; one that arrives
-// twice has the same time and text, so that Loki keeps one.
+// TestKill repeatedly kills a process that reads a journal, while the journal is
+// written, rotated and vacuumed. Every entry arrives. Duplicates have the same
+// time and text, so that Loki stores only one.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for some seconds")
@@ -133,14 +135,14 @@ func TestKill(t *testing.T) {
 			old = append(old, name)
 			w = l.create("system.journal")
 		}
-		// It is killed when it has read some of it, or all.
+		// Kill it when it has read some or all entries.
 		until := int(round*perRound) + random.IntN(perRound+1)
 		waitArrived(t, dir, until, func() {})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		if len(old) > 1 { // it is read, or held open by nobody
+		if len(old) > 1 { // it was read, or no process has it open
 			all := seen()
 			if _, ok := all[(round-2)*perRound]; ok && os.Remove(old[0]) == nil {
 				old = old[1:]

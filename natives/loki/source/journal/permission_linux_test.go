@@ -16,7 +16,7 @@ import (
 // permissionVariable makes TestPermission read a directory as another user.
 const permissionVariable = "WEIR_TEST_JOURNAL_PERMISSION"
 
-// TestPermission reads what may be read, and says what to do about the rest.
+// TestPermission reads the accessible files, and reports how to access the rest.
 func TestPermission(t *testing.T) {
 	if dir := os.Getenv(permissionVariable); dir != "" {
 		if err := syscall.Setuid(65534); err != nil {

@@ -15,7 +15,7 @@ import (
 // stopped is a socket whose reading is ended while the kernel still has
 // datagrams.
 type stopped struct {
-	reads    []error // nil: a datagram; at the end there is none
+	reads    []error // nil stands for a datagram; there is none at the end
 	deadline time.Time
 	extended int
 }
@@ -34,8 +34,8 @@ func (s *stopped) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	return copy(b, "<13>1 - - - - - - a"), netip.AddrPort{}, err
 }
 
-// TestUDPDrain: what the kernel has when a listener stops is read, until there is
-// no more or the socket fails.
+// TestUDPDrain: when a listener stops, datagrams in the kernel are read until
+// there are no more or the socket fails.
 func TestUDPDrain(t *testing.T) {
 	f := func(want int, reads ...error) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestUDPDrain(t *testing.T) {
 		if got := syslog.ReadUDP(s.c, conn); got != want {
 			t.Errorf("%v: %d datagrams were read, want %d", reads, got, want)
 		}
-		if conn.extended != want { // for each, and for that which does not come; the first came before
+		if conn.extended != want { // for each datagram, and for the one that does not arrive; the first arrived before
 			t.Errorf("%v: the deadline was set %d times, want %d", reads, conn.extended, want)
 		}
 		if left := time.Until(conn.deadline); left > time.Second {
@@ -57,7 +57,7 @@ func TestUDPDrain(t *testing.T) {
 	f(2, nil, end, nil, errors.New("broken"), nil)
 }
 
-// TestUDPEndless: senders that go on do not hold up the stop.
+// TestUDPEndless: senders that continue do not delay the stop.
 func TestUDPEndless(t *testing.T) {
 	s := build(t, func(l *syslog.Listener) { l.Protocol, l.UDPQueueSize = "udp", 1 })
 	if got := syslog.ReadUDP(s.c, endless{new(stopped)}); got == 0 {
@@ -65,7 +65,7 @@ func TestUDPEndless(t *testing.T) {
 	}
 }
 
-// endless is a socket that always has a datagram, but for the read that ends.
+// endless is a socket that always has a datagram, except for the read that ends.
 type endless struct{ *stopped }
 
 func (e endless) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
@@ -75,8 +75,8 @@ func (e endless) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	return copy(b, "<13>1 - - - - - - a"), netip.AddrPort{}, nil
 }
 
-// TestUDPStopInAnOutage: what the receivers did not accept, on its way or in the
-// queue, is counted.
+// TestUDPStopInAnOutage: datagrams that the receivers did not accept, in flight
+// or in the queue, are counted.
 func TestUDPStopInAnOutage(t *testing.T) {
 	s := start(t, func(l *syslog.Listener) { l.Protocol = "udp" })
 	open := s.gate.shut()
@@ -85,7 +85,7 @@ func TestUDPStopInAnOutage(t *testing.T) {
 	send(t, conn, "<13>1 - - - - - - the first")
 	<-s.gate.called
 	const n, size = 10, 9000 // two blocks
-	for i := range n {       // one by one, or the kernel may have no room for them
+	for i := range n {       // one by one, because the kernel may have no space for them
 		send(t, conn, "<13>1 - - - - - - "+strings.Repeat("a", size))
 		s.received(float64(i+1) * size)
 	}
@@ -95,7 +95,7 @@ func TestUDPStopInAnOutage(t *testing.T) {
 	s.dropped("stopped", n+1)
 }
 
-// received waits until so many bytes were read.
+// received waits until the given number of bytes were read.
 func (s *source) received(n float64) {
 	s.t.Helper()
 	for got := -1.0; got < n; runtime.Gosched() {

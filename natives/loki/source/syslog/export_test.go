@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/rule"
 )
 
-// Resolve makes names the answer for the host names of senders.
+// Resolve sets the function that resolves the host names of senders.
 func Resolve(c component.Component, names func(addr string) string) {
 	c.(*Component).resolve = func(_ context.Context, addr string) string { return names(addr) }
 	for _, l := range c.(*Component).wanted() {
@@ -17,16 +17,16 @@ func Resolve(c component.Component, names func(addr string) string) {
 	}
 }
 
-// Frame is a message as the framer finds it.
+// Frame is a message that the framer has found.
 type Frame struct {
 	Msg string
 	Cut bool
 }
 
-// Framer is a framer, for tests.
+// Framer is a framer for tests.
 type Framer struct{ f framer }
 
-// NewFramer returns one.
+// NewFramer returns a Framer.
 func NewFramer(limit int, raw, datagram, null bool) *Framer {
 	f := &Framer{framer{max: limit, raw: raw, datagram: datagram, delim: '\n'}}
 	if null {
@@ -35,10 +35,10 @@ func NewFramer(limit int, raw, datagram, null bool) *Framer {
 	return f
 }
 
-// Room is how much more than max a framer wants to see.
+// Room is the number of bytes in addition to max that a framer needs.
 const Room = room
 
-// All returns the messages in b and how much of b they took.
+// All returns the messages in b and the number of bytes that they took.
 func (f *Framer) All(b []byte, end bool) (out []Frame, n int, err error) {
 	for {
 		m, took, ok, err := f.f.next(b[n:], end)
@@ -54,10 +54,10 @@ func (f *Framer) All(b []byte, end bool) (out []Frame, n int, err error) {
 	}
 }
 
-// Lines makes lines of messages without a connection.
+// Lines converts messages to lines without a connection.
 type Lines struct{ x *lines }
 
-// NewLines returns Lines of a listener of c.
+// NewLines returns Lines for a listener of c.
 func NewLines(c component.Component, rules rule.Rules) *Lines {
 	l := c.(*Component).wanted()[0]
 	x := &lines{l: l, source: 1}
@@ -65,14 +65,14 @@ func NewLines(c component.Component, rules rule.Rules) *Lines {
 	return &Lines{x}
 }
 
-// Add adds what b has and returns the number of lines.
+// Add adds the messages in b and returns the number of lines.
 func (l *Lines) Add(b []byte, now time.Time) int {
 	_, _ = l.x.addAll(b, true, now)
 	return l.x.takeBatch().Len()
 }
 
-// Put puts datagrams of n bytes into a queue of size blocks until there is no
-// room, and returns how many there were.
+// Put puts datagrams of n bytes into a queue of size blocks until it is full, and
+// returns their number.
 func Put(n, size int) int {
 	q := &queue{kick: make(chan struct{}, 1)}
 	for k := 0; ; k++ {
@@ -82,18 +82,18 @@ func Put(n, size int) int {
 	}
 }
 
-// Socket is what datagrams are read of.
+// Socket is the interface from which datagrams are read.
 type Socket = socket
 
-// ReadUDP reads of conn as the first listener of c does, and returns what is in
-// the queue then.
+// ReadUDP reads from conn like the first listener of c, and returns the number of
+// queued datagrams.
 func ReadUDP(c component.Component, conn Socket) (queued int) {
 	q := &queue{kick: make(chan struct{}, 1)}
 	c.(*Component).wanted()[0].readUDP(context.Background(), conn, q)
 	return q.left()
 }
 
-// Remembered returns the bytes of the labels that streams are remembered by.
+// Remembered returns the size of the keys of the cached streams.
 func (l *Lines) Remembered() (bytes int) {
 	for key := range l.x.known {
 		bytes += len(key)

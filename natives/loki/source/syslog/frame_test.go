@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/syslog"
 )
 
-// chunks feeds text in pieces of n bytes, as a connection does.
+// chunks passes text to a framer in pieces of n bytes, like a connection.
 func chunks(f *syslog.Framer, text string, n, limit int) (out []syslog.Frame, err error) {
 	var buf []byte
 	for len(text) > 0 {

@@ -32,7 +32,7 @@ type source struct {
 	stop func()
 }
 
-// gate is before the sink and can be closed: calls wait then.
+// gate is in front of the sink. While it is closed, calls wait.
 type gate struct {
 	to     *flowtest.Sink
 	called chan struct{} // capacity 1
@@ -41,7 +41,7 @@ type gate struct {
 	open chan struct{}
 }
 
-// ConsumeLogs hands b to the sink once the gate is open.
+// ConsumeLogs passes b to the sink when the gate is open.
 func (g *gate) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	select {
 	case g.called <- struct{}{}:
@@ -58,7 +58,7 @@ func (g *gate) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	}
 }
 
-// shut closes the gate until open is called. Nothing may be on its way.
+// shut closes the gate until open is called. Nothing may be in flight.
 func (g *gate) shut() (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +67,7 @@ func (g *gate) shut() (open func()) {
 	return func() { close(shut) }
 }
 
-// advance lets time pass until done is closed.
+// advance advances the clock in steps until done is closed.
 func (s *source) advance(step time.Duration, done <-chan struct{}) {
 	for {
 		select {
@@ -91,7 +91,7 @@ func listener(edit func(*syslog.Listener)) *syslog.Listener {
 	return l
 }
 
-// build makes a component with one listener, that does not run yet.
+// build builds a component with one listener that does not run yet.
 func build(t testing.TB, edit func(*syslog.Listener), rules ...string) *source {
 	t.Helper()
 	s := &source{Node: componenttest.New(t, "loki.source.syslog.default"), t: t, sink: flowtest.NewSink("sink")}
@@ -123,8 +123,8 @@ func (s *source) run() {
 	s.Wait(s.t, func() bool { return s.Health().State == component.Healthy })
 }
 
-// mapped returns rules that make a label of each label that begins with
-// "__syslog_" and is named, without that and "message_".
+// mapped returns rules that create a label from each named label that begins with
+// "__syslog_", without this prefix and without "message_".
 func mapped(names ...string) (rules rule.Rules) {
 	for _, n := range names {
 		r := new(rule.Rule)
@@ -157,7 +157,7 @@ func send(t testing.TB, conn net.Conn, text string) {
 	}
 }
 
-// want waits for as many lines and compares them as "labels line".
+// want waits for the lines and compares them as "labels line".
 func (s *source) want(lines ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -182,8 +182,9 @@ func (s *source) want(lines ...string) {
 	}
 }
 
-// dropped waits until so many lines were dropped for a reason. They are counted
-// when a read ends, so another message is sent and waited for first.
+// dropped waits until the given number of lines were dropped for a reason. They
+// are counted when a read ends, so it first sends another message and waits for
+// it.
 func (s *source) dropped(reason string, n uint64) {
 	s.t.Helper()
 	if got := s.Stats.DroppedLines()[reason]; got != n {

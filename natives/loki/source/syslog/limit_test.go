@@ -58,7 +58,7 @@ func TestMaxConnections(t *testing.T) {
 	if n := strings.Count(s.Logs(), "connections are refused"); n != 1 {
 		t.Errorf("it was logged %d times, want once:\n%s", n, s.Logs())
 	}
-	// Those that are open go on, and one that ends makes room.
+	// Open connections continue, and when one ends, another one is accepted.
 	first.Close()
 	s.connected(1)
 	third := s.dial()
@@ -68,7 +68,7 @@ func TestMaxConnections(t *testing.T) {
 	s.want("{} second", "{} third")
 }
 
-// Whoever writes the messages may write another label into each.
+// TestForgottenStreams: a sender may use another label in each message.
 func TestForgottenStreams(t *testing.T) {
 	s := build(t, nil, "message_hostname")
 	lines := syslog.NewLines(s.c, s.args.RelabelRules)
@@ -81,7 +81,8 @@ func TestForgottenStreams(t *testing.T) {
 	}
 }
 
-// A connection remembers streams by what its messages say, which may be long.
+// TestLongLabelsOfConnection: a connection caches streams by properties of its
+// messages, which may be long.
 func TestLongLabelsOfConnection(t *testing.T) {
 	s := build(t, nil, "message_hostname", "message_app_name", "message_msg_id")
 	lines := syslog.NewLines(s.c, s.args.RelabelRules)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/syslog"
 )
 
-// everything are the labels that a message may have.
+// everything contains all labels that a message may have.
 var everything = []string{
 	"connection_ip_address", "connection_hostname", "message_severity", "message_facility", "message_hostname",
 	"message_app_name", "message_proc_id", "message_msg_id", "message_msg_counter", "message_sequence",
@@ -216,7 +216,7 @@ func TestUDPQueue(t *testing.T) {
 		send(t, conn, "<13>1 - - - - - - "+strings.Repeat("x", 30_000))
 	}
 	if !strings.Contains(s.Logs(), "datagrams are dropped") {
-		t.Errorf("the log should say so:\n%s", s.Logs())
+		t.Errorf("the log does not mention the dropped datagrams:\n%s", s.Logs())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
-	made := httptest.NewTLSServer(nil) // it has a certificate of its own
+	made := httptest.NewTLSServer(nil) // the server has its own certificate
 	defer made.Close()
 	pair := made.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -44,7 +44,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("going back to plaintext: got %v, want %v", err, server.ErrPlaintext)
 	}
 
-	// With a CA, senders without a certificate get nowhere.
+	// With a CA, senders without a certificate are refused.
 	strict := settings
 	strict.CA = cert
 	a.Listeners = []*syslog.Listener{listener(func(l *syslog.Listener) { l.TLS = &strict })}
@@ -52,7 +52,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := tls.Dial("tcp", s.address(), &tls.Config{RootCAs: pool, ServerName: "example.com"})
-	if err == nil { // in TLS 1.3 the client learns it with its first read
+	if err == nil { // in TLS 1.3, the client notices this with its first read
 		defer other.Close()
 		_, err = other.Read(make([]byte, 1))
 	}

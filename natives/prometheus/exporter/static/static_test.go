@@ -31,7 +31,7 @@ func build(t *testing.T, text string) (*componenttest.Node, http.Handler) {
 	return n, c.(component.HTTPHandler).Handler()
 }
 
-// scrape returns the samples as Prometheus reads them from h.
+// scrape returns the samples that Prometheus reads from h.
 func scrape(t *testing.T, h http.Handler, accept string) (samples []string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)

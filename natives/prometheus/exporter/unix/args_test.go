@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func defaults() *unix.Arguments { return unix.Registration().NewArgs().(*unix.Arguments) }
 
-// TestEveryArgumentCounts changes one argument at a time and looks whether a
-// flag changes: none may be parsed and ignored.
+// TestEveryArgumentCounts changes one argument at a time and checks that a flag
+// changes, so that no argument is ignored.
 func TestEveryArgumentCounts(t *testing.T) {
 	base := unix.Flags(defaults())
 	choice := []string{"IncludeExporterMetrics", "EnableCollectors", "DisableCollectors", "SetCollectors"}

@@ -2,5 +2,5 @@ package unix
 
 import "log/slog"
 
-// Quiet is the handler that the collectors log with.
+// Quiet returns the log handler of the collectors.
 func Quiet(h slog.Handler) slog.Handler { return quiet{h} }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestHost: another system is an error of the config, in a check and at a start.
+// TestHost: an unsupported system is an error in the config, in a check and at a
+// start.
 func TestHost(t *testing.T) {
 	for _, goos := range []string{"darwin", "windows", "freebsd", "linux"} {
 		err := checkHost(goos)
@@ -21,8 +22,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestUnknownCollectors: a check names collectors that do not exist, at the list
-// that has them; at run time they are only logged.
+// TestUnknownCollectors: a check reports unknown collectors at the list that
+// contains them; at run time, they are only logged.
 func TestUnknownCollectors(t *testing.T) {
 	a := &Arguments{EnableCollectors: []string{"cpu", "cpuu"}, DisableCollectors: []string{"arp"}, SetCollectors: []string{"ntq"}}
 	es := a.checkCollectors([]string{"arp", "cpu", "ntp"})

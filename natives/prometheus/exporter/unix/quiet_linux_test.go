@@ -9,7 +9,8 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 )
 
-// The collectors' settings are no news at info.
+// TestCollectorsAreQuiet: the settings of the collectors are not logged at level
+// info.
 func TestCollectorsAreQuiet(t *testing.T) {
 	n, _ := mustBuild(t, arguments(t, "filesystem", "diskstats"))
 	if logs := n.Logs(); strings.Contains(logs, "Parsed flag") {
@@ -17,7 +18,7 @@ func TestCollectorsAreQuiet(t *testing.T) {
 	}
 }
 
-// A container has no udev: nobody must act.
+// TestNoUdevIsNoError: a missing udev is normal in a container and not an error.
 func TestNoUdevIsNoError(t *testing.T) {
 	f := func(level slog.Level, msg, want string) {
 		t.Helper()

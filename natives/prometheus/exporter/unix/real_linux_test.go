@@ -22,13 +22,13 @@ import (
 )
 
 // TestLikeRealNodeExporter compares the series of this host with those of a
-// node_exporter process that has Alloy's defaults as flags.
+// node_exporter process whose flags are Alloy's defaults.
 func TestLikeRealNodeExporter(t *testing.T) {
 	dir := os.Getenv("SERVERS")
 	if dir == "" {
 		t.Skip("SERVERS is not set")
 	}
-	// Settings are the process's, and the other tests have theirs.
+	// Settings are global to the process, and the other tests use different ones.
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPrintHost$", "-test.v")
 	child.Env = append(os.Environ(), "WEIR_TEST_PRINT_HOST="+filepath.Join(t.TempDir(), "host.prom"))
 	if out, err := child.CombinedOutput(); err != nil {
@@ -40,7 +40,7 @@ func TestLikeRealNodeExporter(t *testing.T) {
 	}
 	theirs := nodeExporter(t, filepath.Join(dir, "node_exporter"))
 
-	// These metrics depend on the moment or on the process, or appear because of
+	// These metrics depend on the time or on the process, or exist because of
 	// another process.
 	skip := regexp.MustCompile(`^(go_|process_|promhttp_|node_exporter_build_info|node_scrape_collector_)`)
 	want, got := series(theirs, skip), series(string(mine), skip)
@@ -52,7 +52,7 @@ func TestLikeRealNodeExporter(t *testing.T) {
 	}
 }
 
-// TestPrintHost is the child of TestLikeRealNodeExporter.
+// TestPrintHost is the child process of TestLikeRealNodeExporter.
 func TestPrintHost(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PRINT_HOST")
 	if path == "" {
@@ -68,7 +68,7 @@ func TestPrintHost(t *testing.T) {
 	}
 }
 
-// nodeExporter runs a node_exporter and returns what it exposes.
+// nodeExporter runs a node_exporter and returns its metrics.
 func nodeExporter(t *testing.T, bin string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

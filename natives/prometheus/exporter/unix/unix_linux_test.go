@@ -22,14 +22,14 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 )
 
-// fixtures is where node_exporter keeps its own tests' data.
+// fixtures returns the directory of node_exporter's own test data.
 var fixtures = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/node_exporter").Output()
 	return filepath.Join(strings.TrimSpace(string(out)), "collector", "fixtures"), err
 })
 
-// arguments returns the settings that all tests of this process share, with
-// the given collectors; as end-to-end-test.sh of node_exporter has them.
+// arguments returns the settings that all tests of this process share, with the
+// given collectors, as in node_exporter's end-to-end-test.sh.
 func arguments(t *testing.T, collectors ...string) *unix.Arguments {
 	t.Helper()
 	dir, err := fixtures()
@@ -94,7 +94,7 @@ func samples(text string) map[string][]string {
 }
 
 // TestLikeNodeExporter compares with the output that node_exporter's own
-// end-to-end test expects, for the collectors that need its procfs only.
+// end-to-end test expects, for the collectors that only need its procfs.
 func TestLikeNodeExporter(t *testing.T) {
 	collectors := []string{
 		"buddyinfo", "conntrack", "entropy", "filefd", "ipvs", "lnstat", "loadavg", "meminfo", "netstat",
@@ -224,17 +224,17 @@ func TestNeedsRestart(t *testing.T) {
 	if code, body := get(t, c, "/metrics"); code != http.StatusOK || !strings.Contains(body, "\nnode_load1 ") {
 		t.Errorf("after the refusal: got status %d and\n%s", code, body)
 	}
-	// The same settings are fine for another node.
+	// The same settings are valid for another node.
 	mustBuild(t, arguments(t, "vmstat"))
 }
 
-// TestFlags looks each flag up in node_exporter, with its default.
+// TestFlags checks that each flag exists in node_exporter with the same default.
 func TestFlags(t *testing.T) {
 	known := map[string]*kingpin.FlagModel{}
 	for _, f := range kingpin.CommandLine.Model().Flags {
 		known[f.Name] = f
 	}
-	// Where Alloy's default is another one.
+	// Arguments whose default in Alloy differs.
 	differs := []string{
 		"collector.arp.netlink", "collector.cpu.guest", "collector.diskstats.device-exclude",
 		"collector.filesystem.fs-types-exclude", "collector.filesystem.mount-points-exclude", "collector.netstat.fields",
@@ -259,7 +259,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s: got default %q, node_exporter has %q", name, value, def)
 		}
 	}
-	// Lists, and what is not passed by default.
+	// Lists, and arguments that are not passed by default.
 	a := defaults()
 	a.Disk.DeviceInclude, a.Supervisord.URL, a.IPVS.BackendLabels = "x", "x", []string{"proto"}
 	a.Perf.Tracepoint, a.Perf.HardwareProfilers, a.Perf.SoftwareProfilers, a.Perf.CacheProfilers = []string{"x"}, []string{"x"}, []string{"x"}, []string{"x"}

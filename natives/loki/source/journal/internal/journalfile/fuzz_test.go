@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile/journalfiletest"
 )
 
-// FuzzReader overwrites a part of a journal file: reading ends, without a panic,
+// FuzzReader overwrites a part of a journal file: reading ends without a panic,
 // and every entry is either returned or counted.
 func FuzzReader(f *testing.F) {
 	f.Add(uint16(12), []byte{0x10}, false)

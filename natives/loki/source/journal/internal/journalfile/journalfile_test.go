@@ -19,7 +19,7 @@ var (
 	boot     = journalfile.ID{2}
 )
 
-// at is the place of entry number n, a second after the one before.
+// at returns the cursor of entry number n, one second after the previous entry.
 func at(n uint64) journalfile.Cursor {
 	return journalfile.Cursor{Seqnum: n, BootID: boot, Monotonic: n * 1e6, Realtime: 1e15 + n*1e6}
 }
@@ -38,7 +38,7 @@ func open(t *testing.T, dir string, o journalfile.Options) *journalfile.Reader {
 	return r
 }
 
-// messages reads all there is, and returns the messages joined and the last
+// messages reads all entries, and returns their joined messages and the last
 // entry of each sequence.
 func messages(t *testing.T, r *journalfile.Reader) (string, []journalfile.Cursor) {
 	t.Helper()
@@ -105,7 +105,7 @@ func TestFollow(t *testing.T) {
 		w2.Archive(filepath.Join(dir, sequence.String(), "system@2.journal"))
 		w3 := journalfiletest.Create(t, path, sequence, compact)
 		write(w3, 71, 72)
-		// Not read yet, and deleted already.
+		// Not read yet, but already deleted.
 		if err := os.Remove(filepath.Join(dir, sequence.String(), "system@2.journal")); err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +117,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestPosition goes on behind a position: within a file, behind a rotation and a
-// reboot, behind entries that were deleted, and behind a journal that is gone.
+// TestPosition continues after a position: within a file, after a rotation and a
+// reboot, after deleted entries, and after a journal that was removed.
 func TestPosition(t *testing.T) {
 	dir := t.TempDir()
 	a := journalfiletest.Create(t, filepath.Join(dir, "system.journal"), sequence, false)
@@ -129,7 +129,7 @@ func TestPosition(t *testing.T) {
 	a.Archive(filepath.Join(dir, "system@1.journal"))
 	b := journalfiletest.Create(t, filepath.Join(dir, "system.journal"), sequence, true)
 	write(b, 21, 22)
-	// After a reboot the clock is an hour behind.
+	// After a reboot, the clock is an hour behind.
 	b.Append(journalfile.Cursor{Seqnum: 23, BootID: journalfile.ID{9}, Monotonic: 5, Realtime: at(23).Realtime - 3600e6}, "MESSAGE=23")
 	after := open(t, dir, journalfile.Options{Position: cs})
 	cs23 := wantMessages(t, after, numbers(11, 23))
@@ -156,7 +156,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestSince leaves out what is too old, in spite of a position.
+// TestSince skips entries that are too old, even after the position.
 func TestSince(t *testing.T) {
 	dir := t.TempDir()
 	w := journalfiletest.Create(t, filepath.Join(dir, "system.journal"), sequence, false)
@@ -172,8 +172,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestForeign goes on behind the one cursor of another program: by number in its
-// sequence, by time in the others.
+// TestForeign continues after the only cursor of another program: by number in
+// its sequence, by time in the other sequences.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	write(journalfiletest.Create(t, filepath.Join(dir, "system.journal"), sequence, false), 1, 5)
@@ -192,9 +192,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestSequence merges files of one journald by number, and never returns an
-// entry before one with a smaller number, although files are looked at one after
-// the other.
+// TestSequence merges files of one journald by number, and never returns an entry
+// before one with a lower number, although files are checked one after the other.
 func TestSequence(t *testing.T) {
 	dir := t.TempDir()
 	system := journalfiletest.Create(t, filepath.Join(dir, "system.journal"), sequence, false)
@@ -213,7 +212,7 @@ func TestSequence(t *testing.T) {
 	wantMessages(t, r, "51 52")
 }
 
-// TestFlush reads entries once that journald has copied from /run to /var.
+// TestFlush reads entries that journald has copied from /run to /var only once.
 func TestFlush(t *testing.T) {
 	dir := t.TempDir()
 	run := journalfiletest.Create(t, filepath.Join(dir, "run.journal"), sequence, false)
@@ -258,8 +257,8 @@ func TestFlushMeanwhile(t *testing.T) {
 	wantMessages(t, after, "")
 }
 
-// TestDamage reads around entries, fields and arrays that are damaged, and goes
-// on with other files.
+// TestDamage skips damaged entries, fields and arrays, and continues with other
+// files.
 func TestDamage(t *testing.T) {
 	type damage func(b []byte) []byte
 	find := func(b []byte, kind byte, nth int) int {
@@ -320,7 +319,7 @@ func TestDamage(t *testing.T) {
 	f("an unknown compression", func(b []byte) []byte { b[find(b, 1, 8)+1] = 64; return b }, entry(7), 0)
 }
 
-// TestCopy waits until a file is complete that somebody copies.
+// TestCopy waits until a file that is being copied is complete.
 func TestCopy(t *testing.T) {
 	dir, from := t.TempDir(), filepath.Join(t.TempDir(), "from")
 	write(journalfiletest.Create(t, from, sequence, false), 1, 20)

@@ -32,7 +32,7 @@ func export(t *testing.T, r *journalfile.Reader) string {
 		fmt.Fprintf(&b, "__CURSOR=%s\n__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=%s\n", e.Cursor, e.Cursor.Realtime, e.Cursor.Monotonic, e.Cursor.BootID)
 		for _, f := range e.Fields {
 			switch {
-			case f.Name == "_BOOT_ID": // journalctl prints it above
+			case f.Name == "_BOOT_ID": // journalctl prints it separately
 			case strings.ContainsFunc(f.Value, func(c rune) bool { return c < ' ' && c != '\t' || c >= 0x7f }):
 				b.WriteString(f.Name + "\n" + string(binary.LittleEndian.AppendUint64(nil, uint64(len(f.Value)))) + f.Value + "\n")
 			default:
@@ -47,7 +47,7 @@ func export(t *testing.T, r *journalfile.Reader) string {
 	return b.String()
 }
 
-// TestSystemdFiles reads files that systemd wrote, which are kept in testdata.
+// TestSystemdFiles reads files in testdata that systemd wrote.
 func TestSystemdFiles(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "entries.txt"))
 	if err != nil {
@@ -93,8 +93,8 @@ func normal(export string) string {
 	return strings.Join(out, "")
 }
 
-// journalctl returns what journalctl prints of a directory. Where it is not
-// installed the test is skipped: .ci/packages.sh installs it.
+// journalctl returns the output of journalctl for a directory. If it is not
+// installed, the test is skipped: .ci/packages.sh installs it.
 func journalctl(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("journalctl")
@@ -111,8 +111,9 @@ func journalctl(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// TestCompression reads what journalctl reads of files of every kind. journalctl
-// reads files of older systemds, with XZ and LZ4; this one writes Zstandard.
+// TestCompression compares with journalctl for files of every kind. The files
+// with XZ and LZ4 come from older versions of systemd; the installed one writes
+// Zstandard.
 func TestCompression(t *testing.T) {
 	for _, kind := range []string{"xz", "lz4", "zstd"} {
 		for _, compact := range []bool{false, true} {
@@ -138,7 +139,7 @@ func TestCompression(t *testing.T) {
 
 const remoteTool = "/lib/systemd/systemd-journal-remote"
 
-// remote writes entries to a journal by systemd's own writer.
+// remote writes entries to a journal with systemd's own writer.
 func remote(t *testing.T, path string, entries string) {
 	t.Helper()
 	if _, err := os.Stat(remoteTool); err != nil {
@@ -151,8 +152,8 @@ func remote(t *testing.T, path string, entries string) {
 	}
 }
 
-// TestSystemdRotation compares what is read of 100,000 entries, which systemd
-// rotates, with what journalctl reads, field by field.
+// TestSystemdRotation compares 100,000 entries, which systemd rotates, with the
+// output of journalctl, field by field.
 func TestSystemdRotation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it writes 100,000 entries")

@@ -1,6 +1,6 @@
 // Package journalfiletest writes journal files as journald does, entry by entry,
-// for tests that read them meanwhile. It is not for production: hash tables are
-// left out, so journalctl can read the files but not search them.
+// for tests that read them at the same time. It is not for production: hash
+// tables are omitted, so journalctl can read the files but not search them.
 package journalfiletest
 
 import (
@@ -29,17 +29,17 @@ type Writer struct {
 	path    string
 	compact bool
 	seqnum  journalfile.ID
-	end     int64 // where the next object goes
+	end     int64 // offset of the next object
 	data    map[string]int64
-	array   int64 // the entry array that is filled
+	array   int64 // the current entry array
 	pack    func(string) []byte
-	flag    byte // of what is packed
+	flag    byte // flag of compressed objects
 	used, n uint64
 	entries uint64
 	objects uint64
 }
 
-// Create makes a file of the sequence id.
+// Create creates a file of the sequence id.
 func Create(t testing.TB, path string, id journalfile.ID, compact bool) *Writer {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -66,8 +66,8 @@ func Create(t testing.TB, path string, id journalfile.ID, compact bool) *Writer 
 	return w
 }
 
-// Compress compresses the fields that come from now on as systemd does: kind is
-// "xz", "lz4" or "zstd".
+// Compress compresses the fields of later entries as systemd does. kind is "xz",
+// "lz4" or "zstd".
 func (w *Writer) Compress(kind string) {
 	w.t.Helper()
 	check := func(errs ...error) {
@@ -144,7 +144,7 @@ func (w *Writer) object(kind byte, body []byte) int64 {
 	return at
 }
 
-// Append writes an entry. c.SeqnumID and, if it is 0, c.XorHash are set.
+// Append writes an entry. It sets c.SeqnumID and, if it is 0, c.XorHash.
 func (w *Writer) Append(c journalfile.Cursor, fields ...string) journalfile.Cursor {
 	w.t.Helper()
 	c.SeqnumID = w.seqnum
@@ -187,7 +187,7 @@ func (w *Writer) Append(c journalfile.Cursor, fields ...string) journalfile.Curs
 			b = append(b, make([]byte, 8)...)
 		}
 	}
-	w.put(c.Seqnum, 160) // journald sets it before the entry is there
+	w.put(c.Seqnum, 160) // journald sets it before the entry exists
 	entry := w.object(3, b)
 	for _, at := range items {
 		w.put(uint64(entry), at+40)
