@@ -29,6 +29,7 @@ const (
 type Compilers struct {
 	limit    time.Duration
 	testing  chan struct{} // holds a value for each script whose tests run
+	shadows  chan struct{} // holds a value for each version that processes recent input
 	running  atomic.Int64  // behind their time
 	slow     atomic.Int64  // those that lookups did not wait for, until they are done or behind their time
 	overdue  prometheus.GaugeFunc
@@ -41,7 +42,7 @@ func NewCompilers(limit time.Duration) *Compilers {
 	if limit == 0 {
 		limit = scripting.CompileTime
 	}
-	p := &Compilers{limit: limit, testing: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	p := &Compilers{limit: limit, testing: make(chan struct{}, runtime.GOMAXPROCS(0)), shadows: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	p.overdue = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_script_compilations_overdue", Help: "Compilations of scripts that took too long and were abandoned, but still run.",
 	}, func() float64 { return float64(p.running.Load()) })
@@ -56,14 +57,24 @@ func (p *Compilers) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{p.overdue, p.timeouts}
 }
 
-// test runs the tests of a script when few others run theirs.
+// test runs the tests of a script when few other scripts run theirs.
 func (p *Compilers) test(ctx context.Context, run func() error) error {
+	return runBounded(ctx, p.testing, run)
+}
+
+// shadow has a version process recent input when few other versions do: half of the
+// cores are left for the running versions.
+func (p *Compilers) shadow(ctx context.Context, run func() error) error {
+	return runBounded(ctx, p.shadows, run)
+}
+
+func runBounded(ctx context.Context, slots chan struct{}, run func() error) error {
 	select {
-	case p.testing <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-p.testing }()
+	defer func() { <-slots }()
 	return run()
 }
 

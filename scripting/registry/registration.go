@@ -14,9 +14,10 @@ import (
 // entry is a script of a catalog, and what its registration needs of it.
 type entry struct {
 	node.Script
-	trial  *trial // nil: it has no tests
-	dir    string // absolute, the folder of scripts; "" without
-	tested bool   // there is a test file; the trial also runs examples
+	compilers *Compilers
+	trial     *trial // nil: it has no tests
+	dir       string // absolute, the folder of scripts; "" without
+	tested    bool   // there is a test file; the trial also runs examples
 }
 
 // testsFirst reports whether a version takes over only if its tests pass.
@@ -38,7 +39,11 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 		return nil
 	}
 	t.Begin(component.StepShadow)
-	if _, err := running.Shadow(ctx, &s.Script, t.Args); err != nil {
+	err := s.compilers.shadow(ctx, func() error {
+		_, err := running.Shadow(ctx, &s.Script, t.Args)
+		return err
+	})
+	if err != nil {
 		return &component.Rejection{Step: component.StepShadow, Err: err}
 	}
 	return nil
