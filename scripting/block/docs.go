@@ -35,7 +35,7 @@ var commonDocs = map[string]string{
 	"script.shadow":                     `Settings of on_reload = "shadow": recent input that the node keeps, and differences between the running and the new version that refuse the new version.`,
 	"script.shadow.input_size":          "Approximate size of the recent input that the node keeps in memory.",
 	"script.shadow.max_time":            "Maximum duration of the comparison. When it is reached, weir decides by the input that was compared.",
-	"script.shadow.max_time_per_record": "Maximum average time that the new version takes for a record. If the running version exceeds it too, the new version may take up to twice as long as the running version.",
+	"script.shadow.max_time_per_record": "Maximum average time that the new version takes for a record. It applies from 100 records on. If the running version exceeds it too, the new version may take up to twice as long as the running version.",
 	"script.shadow.max_drop_increase":   "Maximum share of the records, from 0 to 1, that the new version drops and the running version keeps, less those that only the running version drops.",
 	"script.shadow.max_changed_records": "Maximum share of the records, from 0 to 1, that both versions keep but with different labels, values, lines, metadata, times or outputs.",
 	"script.shadow.max_new_series":      "Maximum number of series and streams that the new version sends and the running version does not.",

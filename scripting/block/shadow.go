@@ -16,7 +16,7 @@ type Shadow struct {
 	// MaxTime bounds the step, which then decides by the results so far.
 	MaxTime time.Duration `alloy:"max_time,attr,optional"`
 	// MaxTimePerRecord is the average time that the new version may take for a
-	// record. Above it, the new version passes only if the running version is
+	// record, from 100 records on. Above it, the new version passes only if the running version is
 	// above it too, and takes at least half as long.
 	MaxTimePerRecord time.Duration `alloy:"max_time_per_record,attr,optional"`
 	// MaxDropIncrease is the share of the records that the new version may drop in

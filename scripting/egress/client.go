@@ -29,6 +29,9 @@ type Options struct {
 	UserAgent string
 	// Transport answers instead of the network, for tests; nil: the network.
 	Transport http.RoundTripper
+	// Wrap returns what sends requests instead of next, the transport or the network;
+	// nil: next.
+	Wrap func(next http.RoundTripper) http.RoundTripper
 	// Resolver looks up hosts; nil: the system's.
 	Resolver *net.Resolver
 }

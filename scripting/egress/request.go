@@ -153,6 +153,9 @@ func (c *Client) once(req *http.Request, r *Request) (*Response, error) {
 	if !p.named {
 		rt = c.wide
 	}
+	if c.o.Wrap != nil {
+		rt = c.o.Wrap(rt)
+	}
 	resp, err := rt.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,8 @@ import (
 type Outside struct {
 	// HTTP answers requests instead of the network.
 	HTTP http.RoundTripper
+	// WrapHTTP returns what sends requests instead of next, HTTP or the network.
+	WrapHTTP func(next http.RoundTripper) http.RoundTripper
 	// LookupEnv returns an environment variable.
 	LookupEnv func(name string) (value string, ok bool)
 	// ReadFile returns what is in a file, an absolute path, of at most limit
@@ -104,7 +106,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	if w.needs.HTTP {
 		w.http, err = egress.New(egress.Options{
 			Granted: g.URLs, Needed: w.needs.URLs, Settings: o.Client,
-			UserAgent: o.UserAgent, Transport: w.outside.HTTP,
+			UserAgent: o.UserAgent, Transport: w.outside.HTTP, Wrap: w.outside.WrapHTTP,
 		})
 		if err != nil {
 			return nil, err

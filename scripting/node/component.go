@@ -187,6 +187,9 @@ func (c *Component) ownAddress() *server.Arguments {
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.beginRun(c)
 	c.mem.recent.enable(c.shadows())
+	if !c.shadows() {
+		c.mem.answers.clear()
+	}
 	if c.block.OnError.Stores() {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}

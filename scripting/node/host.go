@@ -52,9 +52,13 @@ func waitedTooLong(limit time.Duration) error {
 
 // openWorld returns the external resources that c may access.
 func (c *Component) openWorld() (*host.Access, error) {
+	outside := c.script.Outside
+	if c.shadows() {
+		outside = c.mem.answers.record(outside)
+	}
 	return host.NewAccess(host.AccessOptions{
 		Name: c.script.Name, Needs: c.script.Definition.Needs, Allow: &c.block.Allow, Client: c.block.Client(),
-		Modules: c.script.Modules, Outside: c.script.Outside, Outcomes: c.mem.metrics.outside,
+		Modules: c.script.Modules, Outside: outside, Outcomes: c.mem.metrics.outside,
 		UserAgent: c.opts.UserAgent, Storage: c.opts.StoragePath,
 	})
 }

@@ -30,6 +30,7 @@ type memory struct {
 	outbox     *outbox.Queue // nil if no instance was a sink yet
 	sent       *sinkMetrics  // of outbox
 	recent     recent
+	answers    answers
 	shadowed   atomic.Pointer[Difference] // what the step shadow found last
 
 	mu      sync.Mutex

@@ -2,10 +2,8 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,8 +15,6 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/block"
-	"github.com/weir-run/weir/scripting/egress"
-	"github.com/weir-run/weir/scripting/grant"
 )
 
 // Shadow has a new version of the script of c process the recent input of the node,
@@ -51,7 +47,7 @@ func (c *Component) Shadow(ctx context.Context, s *Script, args any) (d *Differe
 	defer before.close()
 	after, err := c.newRehearsal(ctx, s, args, now)
 	if err != nil {
-		if d.External = after.asksMore(before); d.External != "" {
+		if d.External = after.outside.exceeds(before.outside); d.External != "" {
 			d.Note = "setup needs an external system: " + err.Error()
 			err = nil
 		}
@@ -93,7 +89,7 @@ func (s stopped) Sleep(ctx context.Context, _ time.Duration) error { return cont
 // rehearsal is a version that processes input without effect.
 type rehearsal struct {
 	c       *Component
-	outside *closedOutside
+	outside *replayed
 	errors  int // of hooks, in batches that were compared
 	first   *scripting.Error
 	took    time.Duration // in batches that were compared
@@ -102,7 +98,7 @@ type rehearsal struct {
 // newRehearsal builds a version apart from the graph, with a copy of the node's state.
 // The result is there even with an error.
 func (c *Component) newRehearsal(ctx context.Context, s *Script, args any, now stopped) (*rehearsal, error) {
-	r := &rehearsal{outside: &closedOutside{asked: map[string]string{}}}
+	r := &rehearsal{outside: &replayed{answers: &c.mem.answers, refused: map[answerKey]string{}}}
 	script := *s
 	script.Outside.HTTP, script.Outside.Exec = r.outside, r.outside.exec
 	o := component.Options{
@@ -130,36 +126,6 @@ func (c *Component) newRehearsal(ctx context.Context, s *Script, args any, now s
 func (r *rehearsal) close() {
 	r.c.world.Close()
 	r.c.instance.close()
-}
-
-// asksMore returns something that r has asked the outside for since forget and o has
-// not; "" for nothing.
-func (r *rehearsal) asksMore(o *rehearsal) string {
-	for key, shown := range r.outside.asked {
-		if _, ok := o.outside.asked[key]; !ok {
-			return shown
-		}
-	}
-	return ""
-}
-
-// closedOutside is the outside of a version that processes input without effect: it
-// refuses everything. One call of the version at a time uses it.
-type closedOutside struct {
-	asked map[string]string // for what, and how that is shown
-}
-
-var errShadowOutside = errors.New("the step shadow does not use external systems")
-
-// RoundTrip refuses a request.
-func (o *closedOutside) RoundTrip(r *http.Request) (*http.Response, error) {
-	o.asked[r.Method+" "+r.URL.String()] = r.Method + " " + grant.Shown(r.URL)
-	return nil, errShadowOutside
-}
-
-func (o *closedOutside) exec(_ context.Context, c egress.Command) (egress.CommandResult, error) {
-	o.asked[fmt.Sprintf("%q", append([]string{c.Path}, c.Args...))] = c.Path
-	return egress.CommandResult{}, fmt.Errorf("cannot run %s: %w", c.Path, errShadowOutside)
 }
 
 // rehearsed is what a version made of a batch. Its windows are open until close.

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting/egress"
 	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/node"
 )
@@ -204,9 +210,21 @@ func TestShadowGuards(t *testing.T) {
 		guard("", fails, file+pick(
 			`:4: in metrics: no (errors on recent input: new version 1, running version 0)`,
 			`:4:8: in metrics: no (errors on recent input: new version 1, running version 0)`))
-		slow := pick(`metrics = function(batch) for i = 1, 200000 do end end`, `metrics(batch) { for (let i = 0; i < 200000; i++); }`)
+	})
+}
+
+// A version that is too slow is refused, unless there are too few records to tell.
+func TestShadowTime(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
 		f.attrs = "script {\non_reload = \"shadow\"\nshadow {\nmax_time_per_record = \"1µs\"\n}\n}"
-		if r, d := f.try(slow); r == nil || !strings.Contains(r.Err.Error(), "; the limit is 1µs (script.shadow.max_time_per_record)") || d.NanosAfter < 1000 {
+		f.run(pick(`metrics = function(batch) end`, `metrics(batch) {}`))
+		slow := pick(`metrics = function(batch) for i = 1, 100000 do end end`, `metrics(batch) { for (let i = 0; i < 100000; i++); }`)
+		f.send(text(t, 1, strings.Repeat("a 1\n", 99)))
+		if r, d := f.try(slow); r != nil || d.NanosAfter < 1000 {
+			t.Errorf("got %+v, %+v", r, d)
+		}
+		f.send(text(t, 1, "a 1\n"))
+		if r, d := f.try(slow + " "); r == nil || !strings.Contains(r.Err.Error(), "; the limit is 1µs (script.shadow.max_time_per_record)") || d.NanosAfter < 1000 {
 			t.Errorf("got %+v, %+v", r, d)
 		}
 	})
@@ -293,21 +311,69 @@ func TestShadowHasNoEffect(t *testing.T) {
 	})
 }
 
-// A version that needs external systems which the running version does not use is
-// not refused for that: records that it needs them for are not compared.
-func TestShadowOutside(t *testing.T) {
+// Both versions get the recent answers of external systems to the running version.
+// If the new version needs another answer for a record, the record is not compared.
+func TestShadowAnswers(t *testing.T) {
 	both(t, func(f *shadows, pick func(lua, js string) string) {
-		f.attrs = "script {\non_reload = \"shadow\"\nallow {\nhttp = [\"http://127.0.0.1:1/*\"]\n}\n}"
-		f.run(pick(`needs = { http = true }, metrics = function(batch) end`, `needs: { http: true }, metrics(batch) {}`))
+		requests := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			fmt.Fprintf(w, "%d %s", requests, body)
+		}))
+		defer srv.Close()
+		f.options.Outside.Exec = func(_ context.Context, c egress.Command) (egress.CommandResult, error) {
+			requests++
+			return egress.CommandResult{Stdout: strings.Join(c.Args, " ")}, nil
+		}
+		f.restart()
+		f.attrs = "script {\non_reload = \"shadow\"\nallow {\nhttp = [\"" + srv.URL + "/*\"]\nexec = [\"/bin/echo\"]\n}\n}"
+		ask := func(arg, label string) string {
+			return pick(
+				`needs = { http = true, exec = true }, metrics = function(batch, ctx)
+					for r in batch:records() do
+						r.labels.`+label+` = assert(ctx.http.post("`+srv.URL+`/x?token=t", `+arg+`)).body .. assert(ctx.exec("/bin/echo", { r.name })).stdout
+					end
+				end`,
+				`needs: { http: true, exec: true }, async metrics(batch, ctx) {
+					for (const r of batch)
+						r.labels.`+label+` = (await ctx.http.post("`+srv.URL+`/x?token=t", `+arg+`)).body + (await ctx.exec("/bin/echo", [r.name])).stdout;
+				}`)
+		}
+		f.run(ask("r.name", "l"))
+		same(t, f.send(text(t, 1, "a 1\n")), `a{l="1 aa"} 1`+"\n")
+		same(t, f.send(text(t, 1, "b 1\n")), `b{l="3 bb"} 1`+"\n")
+		f.passes(ask("r.name", "l"+"2"), node.Difference{
+			Batches: 2, Records: 2, Changed: 2,
+			ChangedExamples: []node.Change{{Before: `a{l="1 aa"} 1 1000`, After: `a{l2="1 aa"} 1 1000`}, {Before: `b{l="3 bb"} 1 1000`, After: `b{l2="3 bb"} 1 1000`}},
+			NewSeries:       node.Names{Count: 2, Examples: []string{`a{l2="1 aa"}`, `b{l2="3 bb"}`}},
+			GoneSeries:      node.Names{Count: 2, Examples: []string{`a{l="1 aa"}`, `b{l="3 bb"}`}},
+			NewLabels:       node.Names{Count: 1, Examples: []string{"l2"}},
+			GoneLabels:      node.Names{Count: 1, Examples: []string{"l"}},
+		})
+		shown := "POST " + srv.URL + "/x"
+		f.passes(ask(pick(`r.name == "a" and "a" or "other"`, `r.name === "a" ? "a" : "other"`), "l"), node.Difference{
+			Batches: 1, Records: 1, Kept: 1, Skipped: 1, External: shown,
+			Note: "1 records were not compared: the running version has no recent answer that the new version needs for them: " + shown,
+		})
+		if requests != 4 {
+			t.Errorf("got %d requests and programs, want the 4 of the running version", requests)
+		}
+
+		// Without on_reload = "shadow" for a while, the answers are gone.
+		on := f.attrs
+		f.attrs = strings.Replace(on, "on_reload = \"shadow\"\n", "", 1)
+		f.run(ask("r.name", "off"))
+		f.send(text(t, 1, "c 1\n"))
+		f.attrs = on
+		f.run(ask(`"n"`, "on"))
 		f.send(text(t, 1, "a 1\n"))
-		f.send(text(t, 1, "b 1\n"))
-		f.passes(pick(
-			`needs = { http = true }, metrics = function(batch, ctx) if batch[1].name == "b" then assert(ctx.http.get("http://127.0.0.1:1/x?token=t")) end end`,
-			`needs: { http: true }, async metrics(batch, ctx) { if (batch[0].name === "b") await ctx.http.get("http://127.0.0.1:1/x?token=t"); }`),
-			node.Difference{
-				Batches: 1, Records: 1, Kept: 1, Skipped: 1, External: "GET http://127.0.0.1:1/x",
-				Note: "1 records were not compared, because the new version needs external systems for them that the running version does not use: GET http://127.0.0.1:1/x",
-			})
+		if _, d := f.try(ask("r.name", "l")); d.Skipped != 1 || d.Records != 0 {
+			t.Errorf("got %+v", d)
+		}
 	})
 }
 
@@ -337,6 +403,45 @@ func TestShadowSetup(t *testing.T) {
 			t.Errorf("got %+v, %+v", r, d)
 		}
 	})
+}
+
+// Comparisons leave half of the cores to the running versions.
+func TestShadowsAtOnce(t *testing.T) {
+	f := newShadows(t, "lua")
+	began, goOn := make(chan bool), make(chan bool)
+	f.options.Outside.ReadFile = func(string, int64) ([]byte, error) {
+		began <- true
+		<-goOn
+		return []byte("x"), nil
+	}
+	f.restart()
+	f.attrs = "script {\non_reload = \"shadow\"\nallow {\nread = [\"/etc/x\"]\n}\n}"
+	f.run(`needs = { read = true }, metrics = function(batch) end`)
+	f.send(text(t, 1, "a 1\n"))
+	r := f.lookup(`needs = { read = true }, metrics = function(batch, ctx) ctx.read("/etc/x") end`)
+	args := r.NewArgs()
+	if err := registrytest.Decode(args, f.attrs, f.sink); err != nil {
+		t.Fatal(err)
+	}
+	try := func(ctx context.Context) *component.Rejection {
+		return r.Trial(ctx, component.Trial{Node: f.ID, Args: args, Running: f.c, Begin: func(string) {}})
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(goOn)
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		wg.Go(func() {
+			if got := try(t.Context()); got != nil {
+				t.Errorf("got %+v", got)
+			}
+		})
+		<-began
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := try(ctx); got == nil || !errors.Is(got.Err, context.Canceled) || strings.Contains(f.Logs(), "compared a new version") {
+		t.Errorf("got %+v, log %s", got, f.Logs())
+	}
 }
 
 // A node whose arguments change, or whose block does not ask for it, does not run
