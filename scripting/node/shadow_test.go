@@ -253,6 +253,20 @@ func TestShadowOfHostileVersion(t *testing.T) {
 	})
 }
 
+// The step ends after max_time, and decides by the results so far.
+func TestShadowMaxTime(t *testing.T) {
+	f := newShadows(t, "lua")
+	f.attrs = "script {\non_reload = \"shadow\"\nlimits {\ntime = \"50ms\"\n}\nshadow {\nmax_time = \"100ms\"\n}\n}"
+	f.run(`metrics = function(batch) end`)
+	for range 10 {
+		f.send(text(t, 1, "a 1\n"))
+	}
+	r, d := f.try(`metrics = function(batch) while true do end end`)
+	if r == nil || d.Batches == 0 || d.Batches > 5 || d.ErrorsAfter != d.Batches || d.Note != fmt.Sprintf("%d of 10 batches were compared within max_time", d.Batches) {
+		t.Errorf("got %+v, %+v", r, d)
+	}
+}
+
 // Both versions have the state that the running version has, and change copies.
 func TestShadowCopiesState(t *testing.T) {
 	both(t, func(f *shadows, pick func(lua, js string) string) {
