@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 )
 
@@ -98,6 +100,72 @@ func TestReplaceHungCall(t *testing.T) {
 			runs(l, "2")
 		})
 	}
+}
+
+// TestReplaceHungFirstBuild: a new node whose first build does not return is built with
+// other arguments.
+func TestReplaceHungFirstBuild(t *testing.T) {
+	bubble(t, func(l *harness) {
+		hang := make(chan struct{})
+		l.onBuild = func(_ string, a *arguments, _ component.Options) error {
+			if a.Value == "hang" {
+				<-hang
+			}
+			return nil
+		}
+		const config = "test.source \"s\" {\n  forward_to = [test.pass.a.receiver]\n}\ntest.pass \"a\" {\n  value = %q\n}\n"
+		l.start(fmt.Sprintf(config, "hang"))
+		time.Sleep(time.Minute)
+		l.wantHealth("test.pass.a", component.Unhealthy, "build has not returned since")
+		if err := l.reload(fmt.Sprintf(config, "2")); err != nil {
+			t.Fatal(err)
+		}
+		_, out := l.fake("test.source.s").get()
+		if err := out.SendMetrics(context.Background(), samples(1)); err != nil {
+			t.Errorf("the node does not accept samples: %v", err)
+		}
+		close(hang)
+		time.Sleep(time.Minute)
+		l.wantHealth("test.pass.a", component.Healthy, "")
+	})
+}
+
+// TestReplaceStuckComponent: a component that does not return from a call with samples is
+// replaced, and its successor gets the next samples.
+func TestReplaceStuckComponent(t *testing.T) {
+	bubble(t, func(l *harness) {
+		l.start(chain)
+		_, out := l.fake("test.source.a").get()
+		stuckIn := l.fake("test.pass.b")
+		hang := make(chan struct{})
+		l.onTake = func(f *fake, _ *batch.Metrics) error {
+			if f == stuckIn {
+				<-hang
+			}
+			return nil
+		}
+		first := make(chan error, 1)
+		go func() { first <- out.SendMetrics(context.Background(), samples(1)) }()
+		synctest.Wait()
+		began := time.Now()
+		l.saved("version test.pass 2")
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.SendMetrics(context.Background(), samples(1)); err != nil {
+			t.Errorf("the successor does not accept samples: %v", err)
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the reload and the samples waited for %s", waited)
+		}
+		if len(first) > 0 {
+			t.Error("the first call has returned")
+		}
+		close(hang)
+		if err := <-first; err != nil {
+			t.Errorf("the first call failed: %v", err)
+		}
+	})
 }
 
 // TestFilesChangeDuringHungBuild: a file that changes while a build hangs that is given up
