@@ -42,6 +42,10 @@ type Endpoints[E Endpoint] struct {
 
 	telling sync.Mutex // held while health is determined and reported, so that the latest state is reported last
 
+	// updating is held while the endpoints change. An update may read files, for which
+	// the status must not wait. It is locked before mu.
+	updating sync.Mutex
+
 	mu  sync.Mutex
 	all []E // as configured
 
@@ -78,17 +82,19 @@ func NewEndpoints[E Endpoint](o *component.Options, signal batch.Signals, remove
 // Update replaces the endpoints with the result of next. On an error, the
 // endpoints do not change. next is called with the current endpoints by key.
 func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
-	es.mu.Lock()
-	defer es.mu.Unlock()
+	es.updating.Lock()
+	defer es.updating.Unlock()
 	old := map[string]E{}
-	for _, e := range es.all {
+	for _, e := range es.Current() {
 		old[e.Key()] = e
 	}
 	all, err := next(old)
 	if err != nil {
 		return err
 	}
+	es.mu.Lock()
 	es.all = all
+	es.mu.Unlock()
 	to := make([]*flow.Receiver, len(all))
 	for i, e := range all {
 		to[i] = e.Gate()
@@ -263,10 +269,10 @@ func (es *Endpoints[E]) Run(ctx context.Context) error {
 // remove closes the gates of removed endpoints, unless they were added again in
 // the meantime.
 func (es *Endpoints[E]) remove(gone []E) {
-	es.mu.Lock()
-	defer es.mu.Unlock()
+	es.updating.Lock()
+	defer es.updating.Unlock()
 	for _, e := range gone {
-		if slices.ContainsFunc(es.all, func(w E) bool { return w.Key() == e.Key() }) {
+		if slices.ContainsFunc(es.Current(), func(w E) bool { return w.Key() == e.Key() }) {
 			continue
 		}
 		es.gates.mu.Lock()

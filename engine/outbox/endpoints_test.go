@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -124,5 +125,42 @@ func TestEndpoints(t *testing.T) {
 	}
 	if _, ok := errors.AsType[*flow.PanicError](<-done); !ok {
 		t.Error("Run did not end with the panic")
+	}
+}
+
+// TestUpdateThatHangs: while an update does not return, the endpoints, the queues and the
+// health can be asked for. They are asked for in the status.
+func TestUpdateThatHangs(t *testing.T) {
+	n := componenttest.New(t, "sink.default")
+	o := n.Options()
+	es := outbox.NewEndpoints[*endpoint](&o, batch.SignalLogs, flowtest.NewSink("removed"), nil)
+	began, hang, updated := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		updated <- es.Update(func(map[string]*endpoint) ([]*endpoint, error) {
+			close(began)
+			<-hang
+			return []*endpoint{{key: "a", gate: es.Gate("a", "a"), started: make(chan struct{})}}, nil
+		})
+	}()
+	<-began
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		es.Current()
+		es.Backlog()
+		es.Report()
+	}()
+	select {
+	case <-asked:
+	case <-time.After(10 * time.Second):
+		t.Error("the status waits for the update")
+	}
+	close(hang)
+	if err := <-updated; err != nil {
+		t.Error(err)
+	}
+	<-asked
+	if all := es.Current(); len(all) != 1 {
+		t.Errorf("there are %d endpoints, want 1", len(all))
 	}
 }
