@@ -207,6 +207,10 @@ func (e *Engine) awaitTrials(begun []*trial) {
 	for i, t := range begun {
 		select {
 		case <-t.done:
+		case <-t.canary:
+			if !t.ended() {
+				e.followLater(t)
+			}
 		case <-patience:
 			for _, t := range begun[i:] {
 				e.followLater(t)
@@ -222,7 +226,12 @@ func (e *Engine) followLater(t *trial) {
 	p.canary = t.canary
 	e.pending[p], t.late, e.change.began = true, p, true
 	e.wg.Go(func() {
-		<-t.done
+		select {
+		case <-t.done:
+		case <-e.box.closed: // weir stops
+			t.cancel()
+			<-t.done
+		}
 		e.box.post(func() {
 			defer close(p.done)
 			delete(e.pending, p)

@@ -286,6 +286,56 @@ func TestSlowTrial(t *testing.T) {
 	f("fails", errTrial, "1")
 }
 
+// TestCanary: nobody who reloads waits for a canary, and it ends when weir stops.
+func TestCanary(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1", nil))
+		l.start(`test.sink "a" { }`)
+		second := v.version("2", nil)
+		promoted := make(chan struct{})
+		second.Trial = func(ctx context.Context, c component.Trial) *component.Rejection {
+			c.Begin(component.StepTest)
+			c.Begin(component.StepCanary)
+			select {
+			case <-promoted:
+				return nil
+			case <-ctx.Done():
+				return &component.Rejection{Err: context.Cause(ctx)}
+			}
+		}
+		v.save(second)
+		began := time.Now()
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the reload took %s", took)
+		}
+		v.wantRuns(t, "1")
+		time.Sleep(time.Hour)
+		close(promoted)
+		synctest.Wait()
+		v.wantRuns(t, "2")
+
+		third := second
+		third.Version = "3"
+		promoted = make(chan struct{})
+		v.save(third)
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		if err := l.end(); err != nil {
+			t.Errorf("got %v, want no error", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("weir took %s to stop", took)
+		}
+		l.stop = nil
+	})
+}
+
 // Trials that do not end cost the start a bounded time, all together, and those
 // of several versions run at once.
 func TestTrialLimit(t *testing.T) {

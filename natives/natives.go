@@ -43,7 +43,7 @@ import (
 )
 
 // All returns the registrations of all native components, with their manuals,
-// sorted by name. A component that is not in this list is not in weir.
+// sorted by name. A component that is not in this list is not part of weir.
 func All() []component.Registration {
 	all := []component.Registration{
 		discoveryconsul.Registration(),

@@ -2,9 +2,9 @@ package stdlib
 
 import "sync"
 
-// cache remembers what is costly to make of a string: patterns, time zones.
-// When it is full it forgets everything, which keeps it simple and bounded:
-// scripts that fit never notice.
+// cache caches results that are expensive to compute from a string, such as
+// patterns and time zones. When it is full, it is cleared, which keeps it simple
+// and limited; scripts with few strings never reach the limit.
 type cache[V any] struct {
 	max int
 
@@ -14,7 +14,8 @@ type cache[V any] struct {
 
 func newCache[V any](limit int) *cache[V] { return &cache[V]{max: limit, m: map[string]V{}} }
 
-// get returns the result of compute for key, now or before. Errors are not remembered.
+// get returns the result of compute for key, which may be cached. Errors are not
+// cached.
 func (c *cache[V]) get(key string, compute func(string) (V, error)) (V, error) {
 	c.mu.RLock()
 	v, ok := c.m[key]

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// csvModule is RFC 4180.
+// csvModule implements RFC 4180.
 func csvModule() *scripting.Module {
 	separator := scripting.Param{Name: "separator", Kind: scripting.KindString, Optional: true, Doc: `The field separator, one character; "," by default.`}
 	return &scripting.Module{
@@ -66,7 +66,7 @@ func csvModule() *scripting.Module {
 	}
 }
 
-// character reads an option that is one character; 0 for none.
+// character returns an option that is one character, or 0 if it is not set.
 func character(opts *scripting.Map, name string) (rune, error) {
 	if opts == nil {
 		return 0, nil
@@ -134,7 +134,7 @@ func decodeCSV(s string, opts *scripting.Map) (scripting.Value, error) {
 		if err != nil {
 			return nil, csvError(err)
 		}
-		for i, field := range row { // which are parts of one text
+		for i, field := range row { // the fields are parts of one text
 			row[i] = scripting.Part(field, s)
 		}
 		if fields += len(row); fields > maxValues {
@@ -186,7 +186,7 @@ func encodeCSV(rows *scripting.List, opts *scripting.Map) (scripting.Value, erro
 		case len(row) == 0:
 			return errors.New("it has no fields")
 		case len(row) == 1 && row[0] == "":
-			// The library writes an empty line, which is no row.
+			// The library writes an empty line, which is not a row.
 			w.Flush()
 			b.WriteString("\"\"\n")
 			return nil

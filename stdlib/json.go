@@ -76,7 +76,7 @@ func jsonModule() *scripting.Module {
 	}
 }
 
-// mapOf makes a map of keys and values in turn.
+// mapOf returns a map of alternating keys and values.
 func mapOf(kv ...scripting.Value) *scripting.Map {
 	m := scripting.NewMap()
 	for i := 0; i < len(kv); i += 2 {
@@ -132,7 +132,7 @@ func (d *decoder) value(depth int) (scripting.Value, error) {
 		}
 		return d.object(depth + 1)
 	}
-	return t, nil // a string or a bool
+	return t, nil // a string or a boolean
 }
 
 func (d *decoder) list(depth int) (scripting.Value, error) {
@@ -166,7 +166,7 @@ func (d *decoder) object(depth int) (scripting.Value, error) {
 }
 
 func decodeNumber(s string) (scripting.Value, error) {
-	// -0 is a float: as an int it would lose its sign.
+	// -0 is a float, because an integer would lose its sign.
 	if !strings.ContainsAny(s, ".eE") && s != "-0" {
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return i, nil
@@ -194,7 +194,8 @@ func encode(v, indent scripting.Value) (scripting.Value, error) {
 	if len(by) > 16 || strings.Trim(by, " \t") != "" {
 		return nil, errors.New("cannot encode JSON: indent must have at most 16 spaces and tabs")
 	}
-	// A value gets at most two line breaks, each followed by its level's blanks.
+	// Each value adds at most two line breaks, each followed by the indentation
+	// of its level.
 	if e.buf.Len()+e.values*2*(e.deep*len(by)+1) > 8*scripting.MaxString {
 		return nil, errLong("encode JSON")
 	}
@@ -223,7 +224,7 @@ func (e *encoder) value(v scripting.Value, depth int) error {
 	}
 	e.deep = max(e.deep, depth)
 	if e.buf.Len() > scripting.MaxString {
-		return fmt.Errorf("the result is longer than %d bytes", scripting.MaxString) // before it is done: it may be very long
+		return fmt.Errorf("the result is longer than %d bytes", scripting.MaxString) // check early, because it may be very long
 	}
 	if v == scripting.Null {
 		v = nil
@@ -284,12 +285,12 @@ func (e *encoder) float(f float64) error {
 }
 
 func (e *encoder) text(s string) error {
-	// Encoder, not Marshal: < > & stay as they are.
+	// Use an Encoder instead of Marshal, so that < > & are not escaped.
 	enc := json.NewEncoder(&e.buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
 		return err
 	}
-	e.buf.Truncate(e.buf.Len() - 1) // Encode ends the line
+	e.buf.Truncate(e.buf.Len() - 1) // Encode adds a line feed
 	return nil
 }

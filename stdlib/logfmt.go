@@ -74,8 +74,8 @@ func decodeLogfmt(s string) (scripting.Value, error) {
 	}
 }
 
-// logfmtEscapes makes a value that Go can unquote: JSON has \/ besides Go's
-// escapes, and logfmt may have line feeds in a value.
+// logfmtEscapes converts a value so that Go can unquote it: JSON has \/ in
+// addition to Go's escapes, and logfmt allows line feeds in a value.
 var logfmtEscapes = strings.NewReplacer("\n", `\n`, `\\`, `\\`, `\/`, "/")
 
 func encodeLogfmt(m *scripting.Map) (scripting.Value, error) {
@@ -105,8 +105,8 @@ func encodeLogfmt(m *scripting.Map) (scripting.Value, error) {
 	return b.String(), nil
 }
 
-// quoteLogfmt returns a value in quotes. Its escapes are those of JSON, which is
-// what decoders of logfmt know; Go has more. A byte that is not UTF-8 becomes U+FFFD.
+// quoteLogfmt quotes a value. It uses the escapes of JSON, which decoders of
+// logfmt support; Go has more. Bytes that are not valid UTF-8 become U+FFFD.
 //
 // Format: https://pkg.go.dev/github.com/go-logfmt/logfmt
 func quoteLogfmt(s string) string {

@@ -62,7 +62,7 @@ func mathModule() *scripting.Module {
 				case x < 0:
 					return -1
 				}
-				return x // a zero, NaN
+				return x // 0 or NaN
 			}, ex(-1.0, -7.0), ex(0.0, 0.0)),
 			of("log2", "Returns the logarithm to base 2.", math.Log2, ex(10.0, 1024.0)),
 			of("log10", "Returns the logarithm to base 10.", math.Log10, ex(3.0, 1000.0)),
@@ -125,7 +125,7 @@ func mathModule() *scripting.Module {
 	}
 }
 
-// numbersOf are the numbers of a list that is not empty, in a slice of their own.
+// numbersOf returns the numbers of a non-empty list in a new slice.
 func numbersOf(l *scripting.List) ([]float64, error) {
 	if len(l.Items) == 0 {
 		return nil, errors.New("cannot use an empty list: there are no numbers in it")
@@ -156,7 +156,7 @@ func roundTo(x float64, digits int) float64 {
 	return y / p
 }
 
-// sum is Neumaier's.
+// sum returns the sum by Neumaier's algorithm.
 func sum(xs []float64) float64 {
 	var s, c float64
 	for _, x := range xs {

@@ -12,14 +12,16 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// networks are a table of networks: the longest that has an address wins.
+// networks is a table of networks. The longest network that contains an address
+// is used.
 type networks struct {
-	lengths []int // of prefixes that there are, the longest first; of IPv6, 128 more
+	lengths []int // the existing prefix lengths, longest first; IPv6 lengths are increased by 128
 	entries map[netip.Prefix]int
 	names   []string // as given
 }
 
-// netModule has addresses and networks, no way to reach them.
+// netModule has functions for addresses and networks. It does not access the
+// network.
 func netModule() *scripting.Module {
 	ip := text("ip", "The address.")
 	typ := &scripting.ObjectType{
@@ -163,8 +165,8 @@ func netModule() *scripting.Module {
 	}
 }
 
-// parseAddress reads an address; IPv4 is 4 bytes, whatever its form. A zone is
-// of matter to one machine only, and left out.
+// parseAddress parses an address. IPv4 addresses are always represented by 4
+// bytes. The zone is removed, because it is only valid on one machine.
 func parseAddress(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -173,7 +175,8 @@ func parseAddress(s string) (netip.Addr, error) {
 	return a.Unmap().WithZone(""), nil
 }
 
-// reason is what package netip says is wrong, without the text it quotes.
+// reason returns the message of an error of package netip, without the quoted
+// text.
 func reason(err error) string {
 	msg := err.Error()
 	if _, why, ok := strings.Cut(msg, `"): `); ok {
@@ -226,7 +229,7 @@ func newNetworks(typ *scripting.ObjectType, cidrs *scripting.List) (scripting.Va
 	return &scripting.Object{Type: typ, Data: n}, nil
 }
 
-// lengthOf tells the lengths of IPv4 and IPv6 prefixes apart.
+// lengthOf distinguishes the lengths of IPv4 and IPv6 prefixes.
 func lengthOf(a netip.Addr, bits int) int {
 	if a.Is4() {
 		return bits
@@ -234,8 +237,7 @@ func lengthOf(a netip.Addr, bits int) int {
 	return bits + 128
 }
 
-// find returns the index of the smallest network that has an address, -1 for
-// none.
+// find returns the index of the smallest network that contains an address, or -1.
 func (n *networks) find(ip string) (int, error) {
 	a, err := parseAddress(ip)
 	if err != nil {
@@ -244,7 +246,7 @@ func (n *networks) find(ip string) (int, error) {
 	for _, k := range n.lengths {
 		bits := k - lengthOf(a, 0)
 		if bits < 0 || bits > a.BitLen() {
-			continue // of the other version
+			continue // of the other IP version
 		}
 		p, err := a.Prefix(bits)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxSamples bounds what one text is parsed to.
+// maxSamples is the maximum number of samples in a text.
 const maxSamples = 100_000
 
 // Formats: https://prometheus.io/docs/instrumenting/exposition_formats/ and
@@ -66,7 +66,7 @@ func parseExposition(s string) (scripting.Value, error) {
 	if strings.HasSuffix(strings.TrimRight(s, "\n"), "# EOF") {
 		format = "application/openmetrics-text"
 	} else if s != "" && !strings.HasSuffix(s, "\n") {
-		s += "\n" // a response often lacks it
+		s += "\n" // responses often lack it
 	}
 	p, err := textparse.New([]byte(s), format, labels.NewSymbolTable(), textparse.ParserOptions{})
 	if err != nil {
@@ -101,7 +101,7 @@ func parseExposition(s string) (scripting.Value, error) {
 	}
 }
 
-// family is what was said last.
+// family is the metadata of the last metadata lines.
 type family struct{ name, typ, help, unit string }
 
 func (f *family) of(name string) *family {
@@ -154,7 +154,7 @@ func labelMap(ls labels.Labels) *scripting.Map {
 	return m
 }
 
-// written is a family on its way out.
+// written is the state of a family while it is written.
 type written struct {
 	family
 	lines strings.Builder
@@ -200,7 +200,7 @@ func formatExposition(samples *scripting.List) (scripting.Value, error) {
 
 var metricTypes = []string{"counter", "gauge", "histogram", "summary", "untyped"}
 
-// formatSample returns the line of a sample and what it says of its family.
+// formatSample returns the line of a sample and the metadata of its family.
 func formatSample(m *scripting.Map) (line string, fam family, err error) {
 	word := func(key string) (s string) {
 		v, ok := m.Get(key)

@@ -13,18 +13,18 @@ import (
 const (
 	maxPattern = 8 << 10
 	maxMatches = 100_000
-	// patternBytes is what the patterns take that are remembered, in all scripts.
+	// patternBytes is the maximum size of the cache of patterns for all scripts.
 	patternBytes = 16 << 20
 )
 
-// bounded is the guard of one text.
+// bounded returns the guard for one text.
 func bounded(check func() error) regex.Guard {
 	return regex.Guard{Steps: regex.MaxSteps, Check: check}
 }
 
 func unchecked() error { return nil }
 
-// reModule is RE2: linear in its input, whatever the pattern.
+// reModule is RE2: its run time is linear in the input for every pattern.
 //
 // Syntax: https://github.com/google/re2/wiki/Syntax
 func reModule() *scripting.Module {
@@ -159,7 +159,8 @@ func reModule() *scripting.Module {
 	return m
 }
 
-// withPattern makes a function of a method: the pattern comes first, as text.
+// withPattern converts a method to a function with the pattern, as text, as its
+// first parameter.
 func withPattern(op scripting.Function, compiled func(scripting.Value) (*regex.Regexp, error)) scripting.Function {
 	f := op
 	f.Params = append([]scripting.Param{checked(text("pattern", "The pattern."))}, op.Params...)
@@ -182,7 +183,7 @@ func withPattern(op scripting.Function, compiled func(scripting.Value) (*regex.R
 	return f
 }
 
-// compile compiles a pattern by what knows some already.
+// compile compiles a pattern with by, which may use a cache.
 func compile(src string, by func(string) (*regex.Regexp, error)) (*regex.Regexp, error) {
 	if len(src) > maxPattern {
 		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: the limit is %d", len(src), maxPattern)
@@ -194,7 +195,7 @@ func compile(src string, by func(string) (*regex.Regexp, error)) (*regex.Regexp,
 	return re, nil
 }
 
-// replace replaces every match by what is appended for it.
+// replace replaces every match by the text that with appends.
 func replace(re *regex.Regexp, s string, g regex.Guard, with func(dst []byte, m []int) ([]byte, error)) (scripting.Value, error) {
 	out, err := re.Replace(s, scripting.MaxString, g, with)
 	if err != nil {
@@ -203,7 +204,7 @@ func replace(re *regex.Regexp, s string, g regex.Guard, with func(dst []byte, m 
 	return out, nil
 }
 
-// few is with for maxMatches matches at most.
+// few limits with to maxMatches matches.
 func few(with func(dst []byte, m []int) ([]byte, error)) func(dst []byte, m []int) ([]byte, error) {
 	n := 0
 	return func(dst []byte, m []int) ([]byte, error) {
@@ -214,7 +215,7 @@ func few(with func(dst []byte, m []int) ([]byte, error)) func(dst []byte, m []in
 	}
 }
 
-// appendAnswer appends what a script's function makes of a match.
+// appendAnswer appends the result of a script's function for a match.
 func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte, error) {
 	match := scripting.Part(s[m[0]:m[1]], s)
 	given := groups(s, m)
@@ -234,7 +235,7 @@ func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte,
 	return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "must return a string, or nothing to leave the match unchanged"}
 }
 
-// groups returns the groups of a match; one that took no part is "".
+// groups returns the groups of a match. A group that did not participate is "".
 func groups(s string, m []int) *scripting.List {
 	l := &scripting.List{}
 	for i := 2; i < len(m); i += 2 {
@@ -247,8 +248,8 @@ func groups(s string, m []int) *scripting.List {
 	return l
 }
 
-// split is Split of regexp.Regexp: an empty match splits neither at the start of
-// the text nor at its end.
+// split behaves like Split of regexp.Regexp: an empty match splits neither at the
+// start of the text nor at its end.
 func split(re *regex.Regexp, s string, limit scripting.Value, g regex.Guard) (scripting.Value, error) {
 	n := maxMatches + 1
 	if limit != nil {
@@ -303,12 +304,12 @@ func stringList(ss []string) *scripting.List {
 	return l
 }
 
-// ex is an example with a result.
+// ex returns an example with a result.
 func ex(want scripting.Value, args ...scripting.Value) scripting.FunctionExample {
 	return scripting.FunctionExample{Args: args, Want: want}
 }
 
-// examples are those of a method whose object is made of self.
+// examples returns the examples of a method whose object is created from self.
 func examples(self scripting.Value, es ...scripting.FunctionExample) []scripting.FunctionExample {
 	for i := range es {
 		es[i].Self = []scripting.Value{self}
@@ -316,7 +317,7 @@ func examples(self scripting.Value, es ...scripting.FunctionExample) []scripting
 	return es
 }
 
-// checked makes a parameter one whose constants are compiled when a script is
+// checked returns a parameter whose constants are compiled when a script is
 // checked.
 func checked(p scripting.Param) scripting.Param {
 	p.Check = func(src string) error {

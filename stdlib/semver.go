@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// semverModule is https://semver.org, version 2.0.0.
+// semverModule implements https://semver.org, version 2.0.0.
 func semverModule() *scripting.Module {
 	constraints := newCache[*semver.Constraints](1000)
 	version := func(name string) scripting.Param {

@@ -1,17 +1,17 @@
-// Package stdlib is what scripts may call: modules of pure functions, declared
-// once as tables and bound by every language.
+// Package stdlib contains the functions that scripts can call: modules of pure
+// functions, declared once as tables and bound by every language.
 //
-// A function here sees its arguments and nothing else: no clock, network, file
-// or environment. What it takes and what it returns is bounded. A mistake in
-// the data is a returned error, `value, err` in Lua; a wrong argument is a
-// *scripting.ArgError, raised where the script made the call.
+// A function only uses its arguments: no clock, network, file or environment. The
+// sizes of its arguments and results are limited. An error in the data is a
+// returned error, `value, err` in Lua; a wrong argument is a *scripting.ArgError,
+// which is raised at the position of the call in the script.
 package stdlib
 
 import "github.com/weir-run/weir/scripting"
 
-// Modules returns the modules, by name. They share caches of compiled patterns
-// and time zones, which are bounded, and are safe for concurrent use: one set
-// serves all scripts of a process.
+// Modules returns the modules, sorted by name. They share caches of compiled
+// patterns and time zones with a limited size, and are safe for concurrent use:
+// one set serves all scripts of a process.
 func Modules() []*scripting.Module {
 	return []*scripting.Module{
 		base64Module(), csvModule(), hashModule(), jsonModule(), logfmtModule(), mathModule(), netModule(), promModule(), reModule(), semverModule(), textModule(), timeModule(), urlModule(), uuidModule(), yamlModule(),

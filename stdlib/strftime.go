@@ -12,10 +12,11 @@ import (
 	"github.com/itchyny/timefmt-go"
 )
 
-// conversions are the conversions of a layout: those of POSIX and GNU, and %f,
-// %L and %N, the micro-, milli- and nanoseconds.
+// conversions are the conversions of a layout: those of POSIX and GNU, and %f, %L
+// and %N for micro-, milli- and nanoseconds.
 //
-// Source: https://pubs.opengroup.org/onlinepubs/9799919799/functions/strftime.html
+// Source:
+// https://pubs.opengroup.org/onlinepubs/9799919799/functions/strftime.html
 const conversions = "%+aAbBcCdDeFfgGhHIjklLmMnNpPrRsStTuUvVwWxXyYzZ"
 
 // modified are conversions with flags, a width or, in an offset, colons.
@@ -51,7 +52,7 @@ func eachConversion(layout string, f func(part string, conversion byte)) error {
 	return nil
 }
 
-// strftime writes a time. timefmt-go copies conversions that it does not know;
+// strftime formats a time. timefmt-go copies unknown conversions to the output;
 // here they are errors.
 func strftime(t time.Time, layout string) (string, error) {
 	var b strings.Builder
@@ -71,12 +72,12 @@ func strftime(t time.Time, layout string) (string, error) {
 	return timefmt.Format(t, b.String()), nil
 }
 
-// beyondMicros are the digits of a fraction that %f does not take.
+// beyondMicros matches the digits of a fraction that %f does not support.
 var beyondMicros = regexp.MustCompile(`([.,]\d{6})\d{1,3}`)
 
-// strptime reads a time. It differs from timefmt-go, which returns 2 March for
-// 30 February, UTC for any unknown zone name, and the year 1900 if the layout
-// has none. Flags and widths in the layout have no meaning here.
+// strptime parses a time. It differs from timefmt-go, which returns 2 March for
+// 30 February, UTC for any unknown zone name, and the year 1900 if the layout has
+// none. Flags and widths in the layout are ignored.
 func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 	var b strings.Builder
 	b.Grow(len(layout) + 8)
@@ -89,7 +90,7 @@ func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 			b.WriteString(part)
 			return
 		case 'z':
-			b.WriteString("%" + strings.TrimLeft(part, "%-_^#0123456789")) // its colons count
+			b.WriteString("%" + strings.TrimLeft(part, "%-_^#0123456789")) // the number of colons matters
 			return
 		case 'N':
 			s = beyondMicros.ReplaceAllString(s, "$1")
@@ -108,9 +109,9 @@ func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 	layout = b.String()
 	t, err := timefmt.ParseInLocation(s, layout, loc)
 	if err != nil {
-		return time.Time{}, errors.Unwrap(err) // the caller names the text
+		return time.Time{}, errors.Unwrap(err) // the caller adds the text
 	}
-	if s := t.Unix(); s <= math.MinInt64/1000 || s >= math.MaxInt64/1000 { // as milliseconds
+	if s := t.Unix(); s <= math.MinInt64/1000 || s >= math.MaxInt64/1000 { // the range in milliseconds
 		return time.Time{}, errors.New("the number of seconds is out of range")
 	}
 	name, offset := t.Zone()
@@ -123,11 +124,11 @@ func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 	return t, nil
 }
 
-// dayExists reports whether the month or year in s has the day in s. A day that
-// does not exist becomes one of the first days of the next month; read again
-// with a month of 31 days in a leap year, it is another one.
+// dayExists reports whether the day in s exists in the month or year in s. A day
+// that does not exist is parsed as one of the first days of the next month. If s
+// is parsed again with a month of 31 days in a leap year, the result differs.
 func dayExists(s, layout string) bool {
-	// A leap second may change the day, so both are read at midnight.
+	// A leap second may change the day, so both are parsed at midnight.
 	a, err := timefmt.ParseInLocation(s+"|00:00:00", layout+"|%T", time.UTC)
 	b, err2 := timefmt.ParseInLocation(s+"|00:00:00 2000-01", layout+"|%T %Y-%m", time.UTC)
 	return err == nil && err2 == nil && (a.Day() == b.Day() || a.YearDay() == b.YearDay())

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxParts bounds what a string is split into.
+// maxParts is the maximum number of parts of a split string.
 const maxParts = 100_000
 
 func textModule() *scripting.Module {
@@ -20,7 +20,7 @@ func textModule() *scripting.Module {
 	cutset := scripting.Param{Name: "chars", Kind: scripting.KindString, Doc: "The characters to remove; white space by default.", Optional: true}
 	width := scripting.Param{Name: "width", Kind: scripting.KindInt, Doc: "The minimum number of characters of the result."}
 	fill := scripting.Param{Name: "fill", Kind: scripting.KindString, Doc: "The character to fill with; a space by default.", Optional: true}
-	// of makes a function of one string and one more.
+	// of returns a function with a string and one further parameter.
 	of := func(name, doc string, other scripting.Param, res scripting.Result, fn func(s, other string) scripting.Value, es ...scripting.FunctionExample) scripting.Function {
 		return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{s, other}, Result: res, Examples: es,
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -211,7 +211,7 @@ func replaceText(s, from, to string) (scripting.Value, error) {
 	return strings.ReplaceAll(s, from, to), nil
 }
 
-// filling is what s lacks to a width.
+// filling returns the characters that s lacks to reach a width.
 func filling(s string, width int64, with string) (string, error) {
 	if with == "" {
 		with = " "
@@ -283,7 +283,7 @@ func fillTemplate(t string, values *scripting.Map) (scripting.Value, error) {
 	}
 }
 
-// plainText is a single value as text.
+// plainText formats a single value as text.
 func plainText(v scripting.Value) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -322,8 +322,9 @@ func nameOf(s string, colons bool) string {
 	return b.String()
 }
 
-// oneOf reports whether a character is one of chars. Where chars is long, looking
-// through it for each character would take chars × text.
+// oneOf returns a function that reports whether a character is one of chars. It
+// uses a set for long chars, because searching chars for each character would
+// take chars × text.
 func oneOf(chars string) func(rune) bool {
 	if len(chars) <= 64 {
 		return func(c rune) bool { return strings.ContainsRune(chars, c) }

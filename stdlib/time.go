@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	// Scripts give the same answers on hosts without time zone files.
+	// Scripts return the same results on hosts without time zone files.
 	_ "time/tzdata"
 
 	"github.com/weir-run/weir/scripting"
@@ -16,7 +16,7 @@ import (
 
 const maxLayout = 256
 
-// layouts are the names that stand for a layout.
+// layouts maps names to layouts.
 var layouts = map[string]string{
 	"rfc3339":  time.RFC3339Nano,
 	"rfc1123":  time.RFC1123,
@@ -123,7 +123,8 @@ func timeModule() *scripting.Module {
 }
 
 func loadZone(name string) (*time.Location, error) {
-	// "Local" and "" would ask the host; file system paths are refused by time.
+	// "Local" and "" would depend on the host; package time refuses file system
+	// paths.
 	if name == "Local" || name == "" {
 		return nil, fmt.Errorf("cannot use time zone %q: write a name such as UTC or Europe/Berlin", name)
 	}
@@ -174,8 +175,8 @@ func parseTime(s string, v scripting.Value, loc *time.Location) (scripting.Value
 	return t.UnixMilli(), nil
 }
 
-// parseUnix parses seconds or milliseconds. Digits are moved, not multiplied:
-// a float64 would make 1700000000.001 another millisecond.
+// parseUnix parses seconds or milliseconds. It moves the decimal point instead of
+// multiplying: with a float64, 1700000000.001 would become another millisecond.
 func parseUnix(s, unit string) (scripting.Value, error) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	digits := 0
@@ -227,8 +228,8 @@ func parseDuration(s string) (scripting.Value, error) {
 	return d.Seconds(), nil
 }
 
-// longDuration parses a duration with years, weeks and days in front of what
-// Go knows. A day has 24 hours and a year 365 days, as in Prometheus.
+// longDuration parses a duration with years, weeks and days in front of the units
+// that Go supports. A day has 24 hours and a year 365 days, as in Prometheus.
 func longDuration(s string) (time.Duration, error) {
 	s, neg := strings.CutPrefix(s, "-")
 	if s == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// urlModule is RFC 3986, as package net/url reads it.
+// urlModule implements RFC 3986 like package net/url.
 func urlModule() *scripting.Module {
 	s := text("s", "The URL.")
 	parts := []scripting.Param{
@@ -150,7 +150,8 @@ func escapedLen(s string) int {
 	return n
 }
 
-// withoutURL is a URL's error without the URL, which may be long or secret.
+// withoutURL returns the error of a URL without the URL, which may be long or
+// secret.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -182,7 +183,7 @@ func parseURL(s string) (scripting.Value, error) {
 		}
 		m.Set("port", int64(n))
 	}
-	m.Set("path", u.Path+u.Opaque) // mailto:a@b has only the latter
+	m.Set("path", u.Path+u.Opaque) // mailto:a@b only has Opaque
 	set("query", u.RawQuery)
 	set("fragment", u.Fragment)
 	return m, nil
@@ -215,7 +216,7 @@ func formatURL(m *scripting.Map) (scripting.Value, error) {
 	if len(s) > scripting.MaxString {
 		return nil, errLong("format URL")
 	}
-	// A slash in a host is escaped, which no host may have.
+	// A slash in a host would be escaped, which is invalid.
 	if _, err := url.Parse(s); err != nil {
 		return nil, fmt.Errorf("cannot format URL: %w", withoutURL(err))
 	}
@@ -238,7 +239,7 @@ func joinURL(base, reference string) (scripting.Value, error) {
 	return s, nil
 }
 
-// eachQuery goes over the pairs of a query.
+// eachQuery calls fn for the pairs of a query.
 func eachQuery(s string, fn func(name, value string)) error {
 	n := 0
 	for pair := range strings.SplitSeq(s, "&") {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxYAML is how long a YAML text may be: its parser takes some hundred bytes
-// of memory for a byte of text.
+// maxYAML is the maximum size of a YAML text, because the parser needs some
+// hundred bytes of memory for each byte of text.
 const maxYAML = 1 << 20
 
 func yamlModule() *scripting.Module {
@@ -75,9 +75,9 @@ func yamlModule() *scripting.Module {
 	}
 }
 
-// decodeYAML decodes up to limit documents. More are an error.
+// decodeYAML decodes up to limit documents. More documents are an error.
 func decodeYAML(s string, limit int) (docs []scripting.Value, err error) {
-	// The parser of the library panics on what its authors did not think of.
+	// The parser of the library panics in some unexpected cases.
 	defer func() {
 		if r := recover(); r != nil {
 			docs, err = nil, fmt.Errorf("cannot decode YAML: %v", r)
@@ -113,10 +113,10 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// yamlReader makes values of nodes.
+// yamlReader converts nodes to values.
 type yamlReader struct {
 	values int
-	open   map[*yaml.Node]bool // anchors that are being read: an alias to one never ends
+	open   map[*yaml.Node]bool // anchors that are being read: an alias to one of them would never end
 }
 
 func (r *yamlReader) value(n *yaml.Node, depth int) (scripting.Value, error) {
@@ -173,8 +173,8 @@ func (r *yamlReader) list(n *yaml.Node, depth int) (scripting.Value, error) {
 	return l, nil
 }
 
-// entries sets the entries of a mapping, those of its merge keys first: its own
-// win.
+// entries sets the entries of a mapping. It sets those of its merge keys first,
+// so that its own entries override them.
 func (r *yamlReader) entries(m *scripting.Map, n *yaml.Node, depth int) error {
 	r.open[n] = true
 	defer delete(r.open, n)
@@ -214,8 +214,8 @@ func isMerge(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.ShortTag() == "!!merge"
 }
 
-// merge sets the entries of the mapping that a merge key names, or of a list
-// of such, of which the first win.
+// merge sets the entries of the mapping in a merge key, or of a list of mappings,
+// in which the first one has precedence.
 func (r *yamlReader) merge(m *scripting.Map, n *yaml.Node, depth int) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -247,7 +247,7 @@ func (r *yamlReader) merge(m *scripting.Map, n *yaml.Node, depth int) error {
 	return nil
 }
 
-// scalar returns a single value.
+// scalar converts a single value.
 func scalar(n *yaml.Node) (scripting.Value, error) {
 	wrong := func() (scripting.Value, error) {
 		return nil, fmt.Errorf("line %d: %q is not a valid %s", n.Line, truncate(n.Value, 40, "…"), n.ShortTag())
@@ -266,7 +266,7 @@ func scalar(n *yaml.Node) (scripting.Value, error) {
 		if n.Decode(&i) == nil {
 			return i, nil
 		}
-		fallthrough // an integer of more than 64 bits is a float, as in JSON
+		fallthrough // an integer of more than 64 bits becomes a float, as in JSON
 	case "!!float":
 		var f float64
 		if n.Decode(&f) != nil {
@@ -308,10 +308,10 @@ func encodeYAML(v scripting.Value) (out scripting.Value, err error) {
 	return buf.String(), nil
 }
 
-// yamlWriter makes nodes of values.
+// yamlWriter converts values to nodes.
 type yamlWriter struct {
 	values int
-	size   int // of the text, about: without indentation
+	size   int // approximate size of the text, without indentation
 }
 
 func (w *yamlWriter) node(v scripting.Value, depth int) (*yaml.Node, error) {
@@ -368,8 +368,8 @@ func (w *yamlWriter) node(v scripting.Value, depth int) (*yaml.Node, error) {
 	return nil, errors.New("a function has no YAML form")
 }
 
-// text is a string that comes back as one: quoted if YAML would take it for
-// something else, and as base64 if it is no UTF-8.
+// text returns a node that is read back as the same string: quoted if YAML would
+// read it as another type, and as base64 if it is not valid UTF-8.
 func (w *yamlWriter) text(s string) *yaml.Node {
 	w.size += len(s)
 	if !utf8.ValidString(s) {
@@ -382,8 +382,8 @@ func (w *yamlWriter) text(s string) *yaml.Node {
 	return n
 }
 
-// mustQuote reports what the library would write as a merge key, as a block
-// that it cannot read again, or as what YAML 1.1 takes for a boolean.
+// mustQuote reports whether the library would write a string as a merge key, as a
+// block that it cannot read again, or as a boolean of YAML 1.1.
 func mustQuote(s string) bool {
 	switch strings.ToLower(s) {
 	case "<<", "y", "n", "yes", "no", "on", "off":
@@ -403,7 +403,7 @@ func yamlFloat(f float64) string {
 	}
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".e") {
-		s += ".0" // or it would come back as an integer
+		s += ".0" // otherwise, it would be read back as an integer
 	}
 	return s
 }

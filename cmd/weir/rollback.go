@@ -38,8 +38,11 @@ The exit code is 2 when no weir runs with the storage path.`,
 
 func rollbackCommand(t *terminal) *cobra.Command {
 	return versionCommandOf(t, "rollback NODE [VERSION]", "Return a node to an older version of its script",
-		`Have a node run an older version from the history of its script; the default is the
-version that was active before the running one. VERSION is the beginning of a version
+		`If a canary of a node runs and you name no VERSION, end the canary: the running version
+stays active, and the new version is refused until its file or its block changes.
+
+Otherwise, have the node run an older version from the history of its script; the
+default is the version that was active before the running one. VERSION is the beginning of a version
 that 'weir history NODE' lists.
 
 The node is then pinned: it runs this version, also after a restart, until the files of
@@ -149,6 +152,10 @@ func diffVersions(ctx context.Context, t *terminal, dir, id, version string) err
 func rollback(ctx context.Context, t *terminal, dir, id, version string) error {
 	var s node.Switch
 	if err := postJSON(ctx, dir, controlPath(id, "rollback", version), &s); err != nil {
+		return err
+	}
+	if s.Canary != "" {
+		_, err := fmt.Fprintln(t.out, config.Printable(s.Canary))
 		return err
 	}
 	if err := awaitVersion(ctx, dir, id, s.To); err != nil {

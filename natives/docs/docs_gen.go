@@ -75,7 +75,7 @@ var byName = map[string]component.Doc{
 			"username":                               "User name to access the API with; the same as in basic_auth.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Scrapes the instances of all services with the tag metrics.
 discovery.consul "services" {
@@ -113,7 +113,7 @@ prometheus.remote_write "default" {
 			"type":             "Type of the records: SRV, A, AAAA, MX or NS.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Scrapes every address behind a name of a headless service.
 discovery.dns "api" {
@@ -195,7 +195,7 @@ prometheus.remote_write "default" {
 			"tls_config.server_name":                 "Server name to verify instead of the address's.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Scrapes the containers of this host that ask for it with a label.
 discovery.docker "local" {
@@ -237,7 +237,7 @@ prometheus.remote_write "default" {
 			"refresh_interval": "How often the files are read even if no change was reported, for file systems without change notifications.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Scrapes what other programs write into a directory, such as
 //
@@ -313,7 +313,7 @@ prometheus.remote_write "default" {
 			"url":                                    "URL to get the targets from, as JSON in the format of Prometheus's HTTP service discovery.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Asks an inventory for what to scrape.
 discovery.http "inventory" {
@@ -404,7 +404,7 @@ prometheus.remote_write "default" {
 			"tls_config.server_name":                 "Server name to verify instead of the address's.",
 		},
 		Exports: map[string]string{
-			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+			"targets": "The targets found, as maps of labels. __address__ is the address to scrape; __meta_… are metadata about the target.",
 		},
 		Example: `// Scrapes the pods of this node that ask for it with an annotation. weir runs
 // in the cluster, on every node.

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// exprHelp says where the language of expressions is described.
+// exprHelp refers to the description of expressions.
 const exprHelp = "'weir help expr' describes expressions."
 
-// batch is the type of batch in the hook metrics: its operations, cheapest
+// batch defines the type of batch in the hook metrics: its operations, cheapest
 // first.
 func (t *Table) batch() {
 	where := optional(expression("where", expr.Bool, "An expression that selects the records; nil selects all. "+exprHelp))
@@ -167,15 +167,15 @@ func (t *Table) batch() {
 	t.Batch.Element = t.Record
 }
 
-// rest is any number of values.
+// rest returns a parameter for any number of values.
 func rest(k scripting.Kind) scripting.Param { return scripting.Param{Name: "…", Kind: k, Rest: true} }
 
-// does is an operation with its cost.
+// does returns an operation with its cost.
 func does(cost operation.Cost, run func(c *operation.Call) error) *operation.Operation {
 	return &operation.Operation{Cost: cost, Run: run}
 }
 
-// results is an operation of which its result says all.
+// results returns an operation that is fully described by its result.
 func results(cost operation.Cost, r operation.Result) *operation.Operation {
 	return &operation.Operation{Cost: cost, Result: r}
 }
@@ -185,7 +185,7 @@ func metricsText(c *operation.Call) error {
 	return nil
 }
 
-// dropRow drops the record whose number is argument 0.
+// dropRow drops the record with the number in argument 0.
 func dropRow(c *operation.Call) error {
 	c.Window.Drop(c.Row(0))
 	return nil

@@ -9,29 +9,29 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Book is the manual: the table, the standard library and what tests have.
+// Book is the manual of the table, the standard library and the test API.
 type Book struct {
 	entries []Entry
 }
 
-// Entry is what there is to read about one name.
+// Entry is the manual of one name.
 type Entry struct {
 	Name    string // json.decode, batch.drop_where, re.Pattern
-	Head    string // how it is called in Lua: batch:drop_where(where); "" if it is not there
-	JS      string // and in JavaScript: batch.dropWhere(where)
+	Head    string // the call in Lua: batch:drop_where(where); "" if Lua does not have it
+	JS      string // the call in JavaScript: batch.dropWhere(where)
 	Doc     string
-	Area    bool     // a module or type, with entries of its own: Members
-	Members []string // their names
+	Area    bool     // a module or type with its own entries: Members
+	Members []string // names of the members
 	Params  []scripting.Param
 	Fields  []scripting.Param // of a type, the keys of a definition
 	Result  scripting.Result
 	Calls   []scripting.FunctionExample
 	Uses    []scripting.Use
-	maker   string // what makes the object of a method's Calls
+	maker   string // creates the object for the examples of a method
 }
 
-// NewBook makes the manual. tests are what test files have in each of their
-// words, busted's and vitest's; none: nothing.
+// NewBook creates the manual. tests are the test APIs in the vocabularies of
+// busted and vitest; they may be omitted.
 func NewBook(modules []*scripting.Module, tests ...*scripting.TestAPI) *Book {
 	b := &Book{}
 	b.fill(modules)
@@ -42,7 +42,7 @@ func NewBook(modules []*scripting.Module, tests ...*scripting.TestAPI) *Book {
 	for _, e := range b.entries {
 		known[e.Name] = true
 	}
-	for i := range b.entries { // types without anything in them have no entry
+	for i := range b.entries { // types without members have no entry
 		e := &b.entries[i]
 		e.Members = slices.DeleteFunc(e.Members, func(m string) bool { return !known[m] })
 	}
@@ -76,7 +76,8 @@ func (b *Book) fill(modules []*scripting.Module) {
 	}
 }
 
-// Entries are all, in the order of the manual. They are not written to.
+// Entries returns all entries, in the order of the manual. They must not be
+// modified.
 func (b *Book) Entries() []Entry { return b.entries }
 
 func (b *Book) add(e Entry) { b.entries = append(b.entries, e) }
@@ -90,7 +91,7 @@ func (b *Book) module(m *scripting.Module) {
 		area.Members = append(area.Members, m.Name+"."+c.Name)
 		e := Entry{Name: m.Name + "." + c.Name, Head: m.Name + "." + c.Name, JS: js(c.Name), Doc: c.Doc}
 		if c.Value == scripting.Null && m.Name == "weir" {
-			e.JS = "null" // which is its own there
+			e.JS = "null" // which is a keyword there
 		}
 		b.add(e)
 	}
@@ -108,7 +109,8 @@ func (b *Book) module(m *scripting.Module) {
 	b.entries[at] = area
 }
 
-// moduleInJS is what a module is called in JavaScript, and what is in it.
+// moduleInJS returns the name of a module in JavaScript, and a function that
+// returns the names of its members.
 func moduleInJS(name string) (own string, member func(string) string) {
 	own, prefix := name, name+"."
 	switch {
@@ -123,8 +125,8 @@ func moduleInJS(name string) (own string, member func(string) string) {
 	return own, func(f string) string { return prefix + scripting.CamelCase(f) }
 }
 
-// callName is what people type to read about a type, and what stands for a value
-// of it in its calls.
+// callName returns the name of a type in the manual, and a variable name for
+// its values in calls.
 func (t *Table) callName(typ *scripting.ObjectType) (name, variable string) {
 	switch typ {
 	case t.Copy:
@@ -147,7 +149,7 @@ func (t *Table) callName(typ *scripting.ObjectType) (name, variable string) {
 	return typ.Name, typ.Name
 }
 
-// object adds a type; prefix is what stands before its methods.
+// object adds a type. prefix is written before its methods.
 func (b *Book) object(name, prefix string, t *scripting.ObjectType, m *scripting.Module) {
 	area := Entry{Name: name, Head: name, JS: name, Doc: t.Doc, Area: true, Fields: t.Fields}
 	if len(t.Methods) == 0 && len(t.Fields) == 0 && t.Doc == "" {
@@ -167,7 +169,8 @@ func (b *Book) object(name, prefix string, t *scripting.ObjectType, m *scripting
 	b.entries[at] = area
 }
 
-// function is the entry of a function; js is its name in JavaScript, "" for none.
+// function returns the entry of a function. js is its name in JavaScript, or
+// "".
 func function(name, head, js string, f *scripting.Function) Entry {
 	e := Entry{Name: name, Head: head + f.Signature(), Doc: f.Doc, Params: slices.Clone(f.Params), Result: f.Result, Calls: f.Examples, Uses: f.Uses}
 	if js != "" {
@@ -176,8 +179,8 @@ func function(name, head, js string, f *scripting.Function) Entry {
 	return e
 }
 
-// Find returns what a name means, in either language: one entry, or several
-// whose last part it is.
+// Find returns the entry for a name in either language, or several entries if
+// the name is the last part of theirs.
 func (b *Book) Find(name string) ([]Entry, error) {
 	name = strings.TrimSuffix(strings.ReplaceAll(name, ":", "."), "()")
 	var found []Entry
@@ -198,7 +201,7 @@ func (b *Book) Find(name string) ([]Entry, error) {
 	if found != nil {
 		return found, nil
 	}
-	// A field is told with what has it.
+	// The entry of a field is that of its owner.
 	owner, field, _ := cutLast(name)
 	is := func(p scripting.Param, name string) bool {
 		return p.Name == name || scripting.CamelCase(p.Name) == name
@@ -208,14 +211,14 @@ func (b *Book) Find(name string) ([]Entry, error) {
 			return []Entry{e}, nil
 		}
 	}
-	for _, e := range b.entries { // so is a key of a definition, without its owner
+	for _, e := range b.entries { // the same for a key of a definition, without its owner
 		for _, p := range e.Fields {
 			names = append(names, p.Name)
 			if !is(p, name) || e.Area {
 				continue
 			}
 			k := key(e.Name, p)
-			if i := slices.IndexFunc(found, func(e Entry) bool { return e.Doc == k.Doc }); i >= 0 { // of several kinds
+			if i := slices.IndexFunc(found, func(e Entry) bool { return e.Doc == k.Doc }); i >= 0 { // a key of several kinds
 				_, maker := moduleInJS("weir")
 				found[i].Head += ", " + e.Name
 				found[i].JS += ", " + maker(last(e.Name))
@@ -235,7 +238,7 @@ func (b *Book) Find(name string) ([]Entry, error) {
 	return nil, fmt.Errorf("there is nothing called %s; 'weir doc' lists all there is", name)
 }
 
-// key is the entry of a key of a definition, without the others.
+// key returns the entry of a key of a definition, without the other keys.
 func key(owner string, p scripting.Param) Entry {
 	_, js := moduleInJS("weir")
 	maker := js(strings.TrimPrefix(owner, "weir."))
@@ -247,7 +250,7 @@ func key(owner string, p scripting.Param) Entry {
 	return e
 }
 
-// last is what is behind the last dot of a name.
+// last returns the part of a name after its last dot.
 func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 func cutLast(name string) (before, after string, ok bool) {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// tests adds what test files have: in Lua busted's words, in JavaScript
-// vitest's. What both have is one entry.
+// tests adds the test API: in Lua busted's vocabulary, in JavaScript vitest's.
+// Functions that both have share an entry.
 func (b *Book) tests(lua, js *scripting.TestAPI) {
 	area := Entry{Name: "test", Head: "test", JS: "test", Doc: "The additional functions of a test file.", Area: true}
 	at := len(b.entries)
@@ -53,8 +53,8 @@ func (b *Book) tests(lua, js *scripting.TestAPI) {
 	}
 }
 
-// area adds an area of JavaScript alone: functions, and others with another
-// beginning.
+// area adds an area that only JavaScript has: functions, and further functions
+// with another prefix.
 func (b *Book) area(name, doc, prefix string, fs []scripting.Function, otherPrefix string, others []scripting.Function) {
 	at := len(b.entries)
 	area := Entry{Name: name, JS: name, Doc: camelAll(doc), Area: true}

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// context is ctx. Functions that the component binds are those of
-// scripting.Host.Context; here are those that the language binds, as they
+// context defines ctx. scripting.Host.Context contains the functions that the
+// component binds. The functions here are bound by the language, because they
 // handle records.
 func (t *Table) context() {
 	t.Arguments.Doc = "The arguments of the block, as declared by args in the definition."
@@ -81,7 +81,7 @@ export default defineTransform({
 	}
 }
 
-// Emitted are the keys of a table that is given to ctx.emit.
+// Emitted returns the keys of a table passed to ctx.emit.
 func (t *Table) Emitted() []scripting.Param {
 	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: "The labels."}
 	value := labelValue("", "")
@@ -95,7 +95,7 @@ func (t *Table) Emitted() []scripting.Param {
 	}
 }
 
-// EmittedLine are the keys of a table that is given to ctx.emit as a log line.
+// EmittedLine returns the keys of a log line passed to ctx.emit as a table.
 func (t *Table) EmittedLine() []scripting.Param {
 	texts := func(name, doc string, of *scripting.ObjectType) scripting.Param {
 		value := labelValue("", "")
@@ -108,14 +108,14 @@ func (t *Table) EmittedLine() []scripting.Param {
 	}
 }
 
-// emitted is what may be given to ctx.emit and ctx.route in place of a sample
-// as a table.
+// emitted returns the alternatives to a table in ctx.emit and ctx.route.
 func (t *Table) emitted(samples ...scripting.Param) []scripting.Param {
 	line := scripting.Param{Kind: scripting.KindMap, Fields: t.EmittedLine()}
 	return append(samples, line, object("", t.Line, ""), object("", t.LineCopy, ""))
 }
 
-// host adds what the component binds: functions, constants and parts.
+// host adds everything that the component binds: functions, constants and
+// parts.
 func (t *Table) host(to *scripting.ObjectType, m *scripting.Module) {
 	to.Methods = append(to.Methods, m.Funcs...)
 	for _, c := range m.Consts {

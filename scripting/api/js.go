@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// InJS translates a doc, which uses the names of Lua, for readers of JavaScript:
-// nil is undefined, methods are called with a dot and names are in camelCase.
+// InJS translates a doc from the names of Lua to those of JavaScript: nil is
+// undefined, methods are called with a dot and names are in camelCase.
 func InJS(doc string) string {
 	doc = strings.NewReplacer(
 		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
@@ -52,7 +52,8 @@ var (
 	snakeWord  = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b`)
 )
 
-// camelNames are the names with an underscore that JavaScript has in camelCase.
+// camelNames are the names with an underscore that are in camelCase in
+// JavaScript.
 var camelNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{"old_state": true, "old_version": true}
 	var params func(ps []scripting.Param)
@@ -81,12 +82,12 @@ var camelNames = sync.OnceValue(func() map[string]bool {
 			function(&m.Funcs[i])
 		}
 	}
-	// What a block is written with has its own names.
+	// The attributes of a block keep their names.
 	delete(names, "on_error")
 	return names
 })
 
-// jsValues are values as JavaScript writes them, with commas between.
+// jsValues returns values in JavaScript syntax, separated by commas.
 func jsValues(vs []scripting.Value) string {
 	parts := make([]string, len(vs))
 	for i, v := range vs {
@@ -95,7 +96,7 @@ func jsValues(vs []scripting.Value) string {
 	return strings.Join(parts, ", ")
 }
 
-// jsValue is a value as JavaScript writes it.
+// jsValue returns a value in JavaScript syntax.
 func jsValue(v scripting.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -138,7 +139,7 @@ func jsValue(v scripting.Value) string {
 	return fmt.Sprint(v)
 }
 
-// jsQuote is a text as JavaScript reads it.
+// jsQuote returns a text as a JavaScript literal.
 func jsQuote(s string) string {
 	if strings.Contains(s, `"`) && !strings.ContainsAny(s, "'\\\n\r\t") {
 		return "'" + s + "'"
@@ -150,10 +151,11 @@ func jsQuote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// camelAll is a doc of what only JavaScript has: all names are in camelCase.
+// camelAll converts a doc of JavaScript only: all names are in camelCase.
 func camelAll(doc string) string { return snakeWord.ReplaceAllStringFunc(doc, scripting.CamelCase) }
 
-// jsSignature is the parameters in parentheses; optional ones have a ?.
+// jsSignature returns the parameters in parentheses. Optional parameters end in
+// ?.
 func jsSignature(f *scripting.Function) string {
 	var names []string
 	for i, p := range f.Params {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// kinds are the functions of weir that make definitions.
+// kinds returns the functions of weir that create definitions.
 func (t *Table) kinds() []scripting.Function {
 	function := func(kind scripting.ComponentKind, doc string, uses ...scripting.Use) scripting.Function {
 		return scripting.Function{
@@ -46,7 +46,7 @@ func (t *Table) kinds() []scripting.Function {
 	}
 }
 
-// keys are those of definitions.
+// keys defines the keys of definitions.
 func (t *Table) keys() {
 	ctx := object("ctx", t.Context, "The context.")
 	args := entries("args", "The arguments of the block, by name, each declared with a type from weir.arg. weir validates them and reports errors with line and column. Hooks read them from ctx.args.", object("", t.Argument, ""))
@@ -106,7 +106,7 @@ func (t *Table) keys() {
 	}
 }
 
-// httpDoc is what is said of the key http.
+// httpDoc is the doc of the key http.
 const httpDoc = `HTTP requests that the source serves: functions by method and path, such as { ["POST /hook/{team}"] = function(req, ctx) … end }. ` +
 	`{name} matches one segment of the path and {name...} matches the rest of it. A route without a method matches all methods. ` +
 	`weir serves the routes below /api/v0/component/<id>/ on its own address, or at the paths given if the block sets a separate address with listen { port = … }. ` +

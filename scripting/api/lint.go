@@ -11,44 +11,46 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Known is what a linter knows of a value that no one has made yet: what of the
-// table it is. A nil one is not known.
+// Known is a linter's information about a value: its entry in the table.
+// Nothing is known about a nil Known.
 type Known struct {
-	Name   string // how it is called, for messages
+	Name   string // name in messages
 	Object *scripting.ObjectType
 	Module *scripting.Module
 	Fn     *scripting.Function
-	Method bool                  // Fn is called on its object,
-	Of     *scripting.ObjectType // which is of this type
-	Fields map[string]*Known     // what the definition declares, and
-	What   string                // what one of them is,
-	Where  string                // and the key it is declared in
+	Method bool                  // Fn is called as a method,
+	Of     *scripting.ObjectType // of an object of this type
+	Fields map[string]*Known     // declared members of the definition,
+	What   string                // the kind of such a member,
+	Where  string                // and the key that declares it
 	Yields []*Known              // of an iterator
-	Rest   bool                  // the iterator gives more values than Yields, however many
+	Rest   bool                  // the iterator returns any number of values after Yields
 	Plain  bool                  // it is a text, a number or a boolean
-	Own    any                   // what a language knows beside that
+	Own    any                   // additional information of a language
 }
 
-// Rules say what is known of what a value has, by the table of the API and by
-// what a definition declares. The linters of all languages go by them.
+// Rules determine what is known of a value's members, from the table of the API
+// and the definition. The linters of all languages use them.
 type Rules struct {
 	Table   *Table
-	Def     *scripting.Definition // nil: it is not known whose file it is
+	Def     *scripting.Definition // nil if the file's definition is unknown
 	Modules map[string]*scripting.Module
-	// Spell is how the language spells a declared name.
+	// Spell returns the spelling of a declared name in the language.
 	Spell func(name string) string
-	// Length is the field that has the number of records, "" where # does.
+	// Length is the field with the number of records, or "" if the language uses
+	// #.
 	Length string
-	// Series is what the language says of ctx.x in hooks whose answer is remembered.
+	// Series returns the error for ctx.x in hooks whose result is cached.
 	Series func(what string) error
-	// Instead is what to write in the place of a member that is not there; "" for
-	// nothing better than a list of those that are. nil: always that.
+	// Instead returns a replacement for a missing member. If it is "" or Instead
+	// is nil, the hint lists the members.
 	Instead func(owner *Known, name string) string
-	// Say notes a finding at a name. at is a place as the language counts them.
+	// Say reports a finding at a name. at is a position in the form of the
+	// language.
 	Say func(warning bool, at int, name string, err error, hint string)
 }
 
-// Member is what is known of owner.name; one that is not there is a finding.
+// Member returns what is known of owner.name. A missing member is a finding.
 func (r *Rules) Member(owner *Known, name string, at int) *Known {
 	switch {
 	case owner == nil:
@@ -110,7 +112,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 		}
 	}
 	if t == r.Table.Labels || t == r.Table.Metadata || len(t.Fields)+len(t.Methods) == 0 {
-		return nil // any name may be there
+		return nil // any name is allowed
 	}
 	err, hint := Unknown(r.spelt(t), key), ""
 	if r.Instead != nil {
@@ -126,7 +128,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 	return nil
 }
 
-// spelt is a type with its members as the language spells them.
+// spelt returns a type whose members have the spelling of the language.
 func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
 	out := *t
 	out.Fields, out.Methods = slices.Clone(t.Fields), slices.Clone(t.Methods)
@@ -143,7 +145,7 @@ func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
 	return &out
 }
 
-// Set looks at a field that is assigned to.
+// Set checks an assignment to a field.
 func (r *Rules) Set(owner *Known, name string, at int) {
 	switch {
 	case owner == nil:
@@ -159,7 +161,7 @@ func (r *Rules) Set(owner *Known, name string, at int) {
 	}
 }
 
-// needed finds a part of ctx that the script does not say it needs.
+// needed reports a part of ctx that is missing in the script's needs.
 func (r *Rules) needed(owner *Known, key string, at int) {
 	if r.Def == nil || owner.Object != r.Table.Context {
 		return
@@ -176,11 +178,11 @@ func (r *Rules) needed(owner *Known, key string, at int) {
 	}
 }
 
-// plain are the kinds of values that have nothing and cannot be called.
+// plain are the kinds of values that have no members and cannot be called.
 var plain = map[scripting.Kind]bool{scripting.KindString: true, scripting.KindInt: true, scripting.KindNumber: true, scripting.KindBool: true}
 
-// Called looks at a value that is called as a function, and reports whether that
-// is a mistake.
+// Called checks a value that is called as a function, and reports whether that
+// is an error.
 func (r *Rules) Called(k *Known, word string, at int) bool {
 	var functions []string
 	switch {
@@ -204,7 +206,7 @@ func (r *Rules) Called(k *Known, word string, at int) bool {
 	return true
 }
 
-// maxListed is how many functions a hint lists.
+// maxListed is the maximum number of functions in a hint.
 const maxListed = 12
 
 func (r *Rules) functions(fs []scripting.Function) (names []string) {
@@ -214,7 +216,7 @@ func (r *Rules) functions(fs []scripting.Function) (names []string) {
 	return names
 }
 
-// Value is what is known of a field or parameter.
+// Value returns what is known of a field or parameter.
 func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	if p.Kind != scripting.KindObject || p.Type == nil || len(p.Or) > 0 {
 		if plain[p.Kind] && !p.Optional && len(p.Or) == 0 {
@@ -224,7 +226,7 @@ func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	}
 	switch {
 	case (p.Type == r.Table.Arguments || name == "ctx.state") && r.Def == nil:
-		return nil // another file: whose arguments they are is not known
+		return nil // another file, whose arguments are unknown
 	case p.Type == r.Table.Arguments:
 		return r.arguments(r.Def.Args, name)
 	case name == "ctx.state":
@@ -238,7 +240,7 @@ func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	return &Known{Object: p.Type, Name: name}
 }
 
-// arguments is what is known of ctx.args, or of a block in it.
+// arguments returns what is known of ctx.args, or of a block in it.
 func (r *Rules) arguments(args []*scripting.Arg, name string) *Known {
 	k := &Known{Object: r.Table.Arguments, Name: name, What: "argument", Where: "args", Fields: map[string]*Known{}}
 	for _, a := range args {
@@ -254,13 +256,14 @@ func (r *Rules) arguments(args []*scripting.Arg, name string) *Known {
 	return k
 }
 
-// dotted reports whether what an object has is called without it in Lua.
+// dotted reports whether the functions of an object are called with a dot in
+// Lua.
 func (r *Rules) dotted(k *Known) bool {
 	t := r.Table
 	return k.Object == t.Context || k.Object == t.Remembered || k.Object == t.Log || slices.Contains(t.Parts(), k.Object)
 }
 
-// Result is what is known of the first result of a function.
+// Result returns what is known of the first result of a function.
 func (r *Rules) Result(f *Known) *Known {
 	res := f.Fn.Result
 	switch res.Kind {
@@ -282,7 +285,7 @@ func (r *Rules) Result(f *Known) *Known {
 	return nil
 }
 
-// Parameters are what is known of the parameters of a callback.
+// Parameters returns what is known of the parameters of a callback.
 func (r *Rules) Parameters(p *scripting.Param) []*Known {
 	if p.Call == nil {
 		return nil
@@ -297,7 +300,8 @@ func (r *Rules) Parameters(p *scripting.Param) []*Known {
 	return out
 }
 
-// Options is which of the tables that p may be has all keys: p if none has.
+// Options returns the alternative of p that is a table with all keys, or p if
+// there is none.
 func Options(p *scripting.Param, keys []string) *scripting.Param {
 	fits := func(p *scripting.Param) bool {
 		for _, key := range keys {
@@ -315,7 +319,7 @@ func Options(p *scripting.Param, keys []string) *scripting.Param {
 	return p
 }
 
-// Open reports whether p is a table, or may be one, with any keys.
+// Open reports whether p is or may be a table with arbitrary keys.
 func Open(p *scripting.Param) bool {
 	open := func(p scripting.Param) bool {
 		return p.Kind == scripting.KindMap && p.Fields == nil || p.Kind == scripting.KindList || p.Kind == scripting.KindAny

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// logs are the types of what the hooks logs and stream see.
+// logs defines the types for the hooks logs and stream.
 func (t *Table) logs() {
 	t.line()
 	t.groups()
@@ -26,12 +26,12 @@ func (t *Table) logs() {
 	t.logBatch()
 }
 
-// logUse is an example of one batch of log lines.
+// logUse returns an example with one batch of log lines.
 func logUse(lua, js, input, output string) scripting.Use {
 	return scripting.Use{Hook: "logs", Lua: lua, JS: js, Input: input, Output: output}
 }
 
-// line is the type of a batch's log records, and that of their copies.
+// line defines the type of a batch's log records, and that of their copies.
 func (t *Table) line() {
 	fields := []scripting.Param{
 		settable(text("line", "The line; it may contain any bytes.")),
@@ -89,7 +89,7 @@ func (t *Table) line() {
 	t.LineCopy.Fields = fields
 }
 
-// groups are the types of what group_by yields.
+// groups defines the types of the results of group_by.
 func (t *Table) groups() {
 	for _, g := range []struct {
 		typ, of *scripting.ObjectType
@@ -129,7 +129,7 @@ func (t *Table) groups() {
 	}
 }
 
-// groupBy is group_by of a batch.
+// groupBy defines group_by of a batch.
 func groupBy(cost operation.Cost, fields scripting.Param, of *scripting.ObjectType, example scripting.Use) scripting.Function {
 	return scripting.Function{
 		Name: "group_by", Doc: "Returns an iterator over groups of records that have the same values of some fields, and these values.",
@@ -146,7 +146,7 @@ func pattern() scripting.Param {
 	return p
 }
 
-// logBatch is the type of batch in the hook logs: its operations, cheapest
+// logBatch defines the type of batch in the hook logs: its operations, cheapest
 // first.
 func (t *Table) logBatch() {
 	const fieldDoc = "line, time, ts, labels.app or app, meta.trace_id, json.user.id, logfmt.level"
@@ -308,7 +308,7 @@ func (t *Table) logBatch() {
 	t.Logs.Element = t.Line
 }
 
-// lineJSON results in what is at the path in the line.
+// lineJSON returns the value at the path in the line.
 func lineJSON(c *operation.Call) (err error) {
 	c.Result = operation.IsValue
 	c.Value, err = c.Logs.JSON(c.Record, c.Text(0))
@@ -325,8 +325,8 @@ func copyLine(c *operation.Call) error {
 	return nil
 }
 
-// logsText is the text form of the lines that are left. A text that is too long
-// is not completed: the language reports it.
+// logsText returns the text form of the lines that are not dropped. It stops if
+// the text is too long, which the language reports.
 func logsText(c *operation.Call) error {
 	var out []byte
 	for i := c.Logs.Next(0); i >= 0 && len(out) <= scripting.MaxString; i = c.Logs.Next(i + 1) {

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Script is what an editor is told of one script.
+// Script is the information about one script for editors.
 type Script struct {
 	Name string // of the component: http.paths
 	Def  *scripting.Definition
 }
 
-// LuaTypes returns files of LuaCATS annotations by name: what require finds in
-// each module, the globals of tests, and the arguments of scripts. An editor
-// reads them and never runs them.
+// LuaTypes returns files of LuaCATS annotations by name: the modules that
+// require finds, the globals of tests, and the arguments of scripts. Editors
+// read them and never run them.
 //
 // Format: https://luals.github.io/wiki/annotations/
 func LuaTypes(modules []*scripting.Module, tests *scripting.TestAPI, scripts []Script) map[string]string {
@@ -62,7 +62,7 @@ type luaTypes struct {
 
 func (w *luaTypes) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// definitionClass is the class of what a function of weir is called with.
+// definitionClass returns the class of the argument of a function of weir.
 func definitionClass(kind scripting.ComponentKind) string {
 	return "weir." + strings.ToUpper(string(kind[:1])) + string(kind[1:])
 }
@@ -80,7 +80,7 @@ func (w *luaTypes) doc(text string) {
 func (w *luaTypes) weir(t *Table, tests *scripting.TestAPI) {
 	for _, typ := range t.Types() {
 		if typ == t.Arguments {
-			continue // what it has is in weir_scripts.lua
+			continue // its members are in weir_scripts.lua
 		}
 		sep := ":"
 		if strings.HasPrefix(typ.Name, "ctx") {
@@ -123,9 +123,9 @@ func (w *luaTypes) tests(tests *scripting.TestAPI) {
 	w.line("\nweir = require \"weir\"")
 }
 
-// scripts writes the arguments and the state of scripts: a class each, a context each for
-// hooks that name it, and one that has those of all scripts for hooks that do
-// not.
+// scripts writes the arguments and the state of scripts: a class for each, a
+// context for hooks that name it, and a context with those of all scripts for
+// hooks that do not.
 func (w *luaTypes) scripts(scripts []Script) {
 	all := map[string][]string{}
 	docs := map[string]string{}
@@ -161,10 +161,10 @@ func (w *luaTypes) scripts(scripts []Script) {
 	}
 }
 
-// argTypeName is a type in LuaCATS.
+// argTypeName is the name of a type in LuaCATS.
 type argTypeName string
 
-// optional returns the type, and nil with an optional mark.
+// optional returns the type, or if mark is set, also nil.
 func (t argTypeName) optional(mark string) []string {
 	if mark != "" {
 		return []string{string(t), "nil"}
@@ -179,7 +179,7 @@ func optionalMark(a *scripting.Arg) string {
 	return ""
 }
 
-// argType is what an argument is in ctx.args.
+// argType returns the type of an argument in ctx.args.
 func argType(a *scripting.Arg) argTypeName {
 	switch a.Kind {
 	case scripting.ArgString:
@@ -233,7 +233,7 @@ func (w *luaTypes) class(t *scripting.ObjectType, sep string) {
 	}
 	switch {
 	case name == "weir.Labels" || name == "weir.Metadata":
-		w.line("---@field [string] string") // or nil, which would be in everyone's way
+		w.line("---@field [string] string") // without nil, which would be inconvenient
 	case strings.HasPrefix(t.Name, "ctx.") && len(t.Fields)+len(t.Methods) == 0: // such as ctx.env
 		w.line("---@field [string] any")
 	}
@@ -283,7 +283,7 @@ func (w *luaTypes) module(m *scripting.Module, name string) {
 	}
 }
 
-// function writes one function; prefix is what stands before its name.
+// function writes one function. prefix is written before its name.
 func (w *luaTypes) function(prefix string, f *scripting.Function) {
 	w.line("")
 	w.doc(f.Doc)
@@ -325,7 +325,7 @@ func (w *luaTypes) result(r scripting.Result) string {
 	var yields []string
 	for i, y := range r.Yields {
 		typ := w.param(y)
-		if y.Rest { // the format has no rest of results
+		if y.Rest { // the format has no variable number of results
 			typ = strings.TrimSuffix(strings.Repeat("any, ", 8), ", ")
 		}
 		if i == 0 {
@@ -339,7 +339,7 @@ func (w *luaTypes) result(r scripting.Result) string {
 	return "(fun(): " + strings.Join(yields, ", ") + ")"
 }
 
-// param is the type of a parameter or field.
+// param returns the type of a parameter or field.
 func (w *luaTypes) param(p scripting.Param) string {
 	s := w.kind(p)
 	for _, o := range p.Or {
@@ -409,7 +409,7 @@ func (w *luaTypes) signature(f *scripting.Function) string {
 	return "(" + s + ")"
 }
 
-// name is the class of a type.
+// name returns the class of a type.
 func (w *luaTypes) name(t *scripting.ObjectType) string {
 	if n, ok := w.names[t]; ok {
 		return n

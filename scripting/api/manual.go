@@ -9,23 +9,23 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Lang is the language that a manual speaks of.
+// Lang is the language of a manual.
 type Lang string
 
-// The languages. TypeScript has what JavaScript has.
+// The languages. TypeScript is the same as JavaScript.
 const (
-	Both Lang = "" // examples and names in both, otherwise Lua's words
+	Both Lang = "" // examples and names in both languages, and Lua's spelling elsewhere
 	Lua  Lang = "lua"
 	JS   Lang = "js"
 )
 
-// Has reports whether a language has what an entry is about.
+// Has reports whether a language has the subject of an entry.
 func (e *Entry) Has(l Lang) bool {
 	return l == Both || l == Lua && e.Head != "" || l == JS && e.JS != ""
 }
 
-// view is the language of an entry's words: that which is asked for, or which
-// has it.
+// view returns the language for the text of an entry: the requested one, or the
+// one that has it.
 func (e *Entry) view(l Lang) Lang {
 	switch {
 	case e.Head == "":
@@ -36,7 +36,7 @@ func (e *Entry) view(l Lang) Lang {
 	return Lua
 }
 
-// heads are how an entry is called.
+// heads returns the calls of an entry.
 func (e *Entry) heads(l Lang) []string {
 	if e.view(l) == JS {
 		return []string{e.JS}
@@ -47,7 +47,8 @@ func (e *Entry) heads(l Lang) []string {
 	return []string{e.Head}
 }
 
-// Text returns an entry for a terminal. paint emphasizes headings; nil: nothing.
+// Text returns an entry for a terminal. paint emphasizes headings; it may be
+// nil.
 func (e *Entry) Text(l Lang, paint func(string) string) string {
 	if paint == nil {
 		paint = func(s string) string { return s }
@@ -89,7 +90,7 @@ func (e *Entry) Text(l Lang, paint func(string) string) string {
 	return b.String()
 }
 
-// words write a manual in the words of a language.
+// words writes a manual in the spelling of a language.
 type words Lang
 
 func (v words) js() bool { return Lang(v) == JS }
@@ -108,7 +109,7 @@ func (v words) name(s string) string {
 	return s
 }
 
-// params writes parameters or fields, those inside of one below it.
+// params writes parameters or fields. Nested ones follow below.
 func (v words) params(b *strings.Builder, ps []scripting.Param, depth int) {
 	by := strings.Repeat("  ", depth)
 	for _, p := range ps {
@@ -129,7 +130,7 @@ func (v words) params(b *strings.Builder, ps []scripting.Param, depth int) {
 	}
 }
 
-// Markdown returns an entry as a part of a book.
+// Markdown returns an entry as part of a book.
 func (e *Entry) Markdown(l Lang) string {
 	v := words(e.view(l))
 	var b strings.Builder
@@ -182,12 +183,12 @@ func (v words) markdown(b *strings.Builder, ps []scripting.Param, by string) {
 
 func code(s string) string { return "`" + strings.ReplaceAll(s, "`", "'") + "`" }
 
-// escape keeps Markdown from reading a doc's characters as its own.
+// escape escapes a doc for Markdown.
 func escape(s string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`, "|", `\|`).Replace(s)
 }
 
-// returns says what a call gives.
+// returns returns the description of a call's results.
 func (e *Entry) returns(v words) string {
 	r := e.Result
 	if r.Doc == "" && r.Kind == scripting.KindAny && !r.Fails {
@@ -212,7 +213,7 @@ func (e *Entry) returns(v words) string {
 	return strings.TrimSpace(kind)
 }
 
-// typeText is the type of a parameter as docs write it.
+// typeText returns the type of a parameter for docs.
 func typeText(p scripting.Param) string {
 	s := p.Kind.String()
 	switch {
@@ -252,14 +253,14 @@ func resultType(r scripting.Result) string {
 	return s
 }
 
-// exampleText are the examples of an entry in one language.
+// exampleText contains the examples of an entry in one language.
 type exampleText struct {
 	title string
 	lang  Lang
 	code  []string
 }
 
-// examples are an entry's examples in the languages asked for.
+// examples returns an entry's examples in the requested languages.
 func (e *Entry) examples(l Lang) (out []exampleText) {
 	add := func(title string, lang Lang, calls []string, mark string, code func(u scripting.Use) (use, test string)) {
 		for _, u := range e.Uses {
@@ -299,7 +300,7 @@ func (e *Entry) examples(l Lang) (out []exampleText) {
 	return out
 }
 
-// call is an example of a call in Lua, with its result.
+// call returns an example of a call in Lua, with its result.
 func (e *Entry) call(c scripting.FunctionExample) string {
 	name, _, _ := strings.Cut(e.Head, "(")
 	args := luaValues(c.Args)
@@ -320,7 +321,7 @@ func luaValues(vs []scripting.Value) string {
 	return strings.Join(parts, ", ")
 }
 
-// luaValue is a value as Lua writes it.
+// luaValue returns a value in Lua syntax.
 func luaValue(v scripting.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -352,7 +353,7 @@ func luaValue(v scripting.Value) string {
 	return fmt.Sprint(v)
 }
 
-// luaQuote is a text as Lua 5.1 reads it, which has other escapes than Go.
+// luaQuote returns a text as a Lua 5.1 literal, whose escapes differ from Go's.
 func luaQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -389,9 +390,9 @@ func indent(s, by string) string {
 	return strings.Join(lines, "\n")
 }
 
-// CallsInJS are the calls among an entry's examples, each with its result behind
-// an arrow. Those with bytes that are no UTF-8 are left out: its texts cannot
-// hold them.
+// CallsInJS returns the calls among an entry's examples, each with its result
+// after an arrow. Calls with invalid UTF-8 are omitted, because JavaScript
+// strings cannot contain it.
 func (e *Entry) CallsInJS() []string {
 	var out []string
 	name, _, _ := strings.Cut(e.JS, "(")
@@ -413,7 +414,7 @@ func (e *Entry) CallsInJS() []string {
 	return out
 }
 
-// texts are the texts in values, one behind the other.
+// texts returns the concatenated texts in values.
 func texts(vs []scripting.Value) string {
 	var b strings.Builder
 	for _, v := range vs {
@@ -432,8 +433,8 @@ func texts(vs []scripting.Value) string {
 	return b.String()
 }
 
-// CallsInLua are the calls among an entry's examples, each with its result
-// behind an arrow.
+// CallsInLua returns the calls among an entry's examples, each with its result
+// after an arrow.
 func (e *Entry) CallsInLua() []string {
 	out := make([]string, len(e.Calls))
 	for i, c := range e.Calls {
@@ -442,7 +443,8 @@ func (e *Entry) CallsInLua() []string {
 	return out
 }
 
-// Summary returns what a module or type has, each with its doc, for a guide.
+// Summary returns the members of a module or type, each with its doc, for a
+// guide.
 func (b *Book) Summary(area string) string {
 	var out strings.Builder
 	for _, e := range b.entries {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// completeOperations fills in how the languages convert the arguments.
+// completeOperations sets how the languages convert the arguments.
 func (t *Table) completeOperations() {
 	for _, typ := range t.Types() {
 		for i := range typ.Methods {
@@ -18,14 +18,14 @@ func (t *Table) completeOperations() {
 	}
 }
 
-// kinds are how a language converts the arguments of an operation.
+// kinds returns how a language converts the arguments of an operation.
 func kinds(f *scripting.Function) []operation.Kind {
 	var ks []operation.Kind
 	for i := range f.Params {
 		k := kindOf(&f.Params[i])
 		ks = append(ks, k)
 		if k == operation.Values {
-			break // which takes the argument behind it as well
+			break // which also takes the next argument
 		}
 	}
 	if len(ks) > operation.MaxArgs {
@@ -70,8 +70,8 @@ func kindOf(p *scripting.Param) operation.Kind {
 	panic(fmt.Sprintf("BUG: there is no operation with a parameter such as %s", p.Name))
 }
 
-// OfBatch returns the operation of batches of that name. Those of both signals
-// have the same expressions among their parameters.
+// OfBatch returns the batch operation called name. If both signals have it, the
+// expressions among its parameters are the same.
 func (t *Table) OfBatch(name string) (*scripting.Function, bool) {
 	if f, ok := t.Batch.Method(name); ok {
 		return f, true

@@ -7,7 +7,7 @@ import (
 
 const typeDoc = `The metric's type: "counter", "gauge", "histogram", "summary" and so on, "" when it is not known.`
 
-// record is the type of a batch's records, and that of their copies.
+// record defines the type of a batch's records, and that of their copies.
 func (t *Table) record() {
 	stale := settable(flag("stale", "Whether the record is the staleness marker that ends a series. Such a record has no value, and operations that change values skip it."))
 	name := settable(text("name", "The name of the metric."))

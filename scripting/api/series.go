@@ -5,7 +5,7 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// series is the type of s in the hook series.
+// series defines the type of s in the hook series.
 func (t *Table) series() {
 	t.Series.Doc = "A series in the hook series. It has labels and metadata but no value, because the result is cached for the series. It is valid only while its hook runs."
 	t.Series.Fields = []scripting.Param{

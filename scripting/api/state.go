@@ -5,7 +5,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// stateDocs are what the kinds of state are for.
+// stateDocs describe the kinds of state.
 var stateDocs = map[state.Kind]string{
 	state.Counter: "Numbers by key, for counting.",
 	state.Map:     "Values by key.",
@@ -14,7 +14,7 @@ var stateDocs = map[state.Kind]string{
 	state.Queue:   "Values in the order in which they were added.",
 }
 
-// state is weir.state.
+// state defines weir.state.
 func (t *Table) state() *scripting.Module {
 	m := &scripting.Module{Name: "state", Doc: "Kinds of state, for the key state of a definition. All kinds have a size limit."}
 	for _, kind := range scripting.StateKinds {

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/scripting/host"
 )
 
-// Table is what a script sees. It is not written to.
+// Table contains the API of scripts. It must not be modified.
 type Table struct {
-	Weir      *scripting.Module                             // what require "weir" gives
+	Weir      *scripting.Module                             // the result of require "weir"
 	Keys      map[scripting.ComponentKind][]scripting.Param // of a definition; hooks are functions
 	Batch     *scripting.ObjectType                         // of the hook metrics
 	Record    *scripting.ObjectType                         // of a batch
@@ -23,22 +23,22 @@ type Table struct {
 	Labels    *scripting.ObjectType                         // of a record or series
 	Logs      *scripting.ObjectType                         // of the hook logs
 	Line      *scripting.ObjectType                         // a record of it
-	LineCopy  *scripting.ObjectType                         // what copy() of that returns
+	LineCopy  *scripting.ObjectType                         // the result of copy() of such a record
 	Stream    *scripting.ObjectType                         // of the hook stream
 	Metadata  *scripting.ObjectType                         // of a line
 	Group     *scripting.ObjectType                         // of records of one signal
-	LineGroup *scripting.ObjectType                         // and of the other
-	// Context is ctx in every hook but series and stream.
+	LineGroup *scripting.ObjectType                         // of records of the other signal
+	// Context is ctx in every hook except series and stream.
 	Context *scripting.ObjectType
-	// Remembered is ctx in hooks whose answer is remembered: series, stream.
+	// Remembered is ctx in hooks whose result is cached: series, stream.
 	Remembered *scripting.ObjectType
-	// Arguments is ctx.args; what it has is the script's affair.
+	// Arguments is ctx.args; its members depend on the script.
 	Arguments *scripting.ObjectType
 	// Log is ctx.log.
 	Log *scripting.ObjectType
-	// Definition, Argument and State are what functions of weir make.
+	// Definition, Argument and State are the results of functions of weir.
 	Definition, Argument, State *scripting.ObjectType
-	// Request is what the hook http gets.
+	// Request is the argument of the hook http.
 	Request *scripting.ObjectType
 
 	parts []*scripting.ObjectType // of ctx: ctx.http
@@ -80,16 +80,16 @@ var Get = sync.OnceValue(func() *Table {
 	return t
 })
 
-// Types are the types of the table, in the order of the manual.
+// Types returns the types of the table, in the order of the manual.
 func (t *Table) Types() []*scripting.ObjectType {
 	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Group, t.Series, t.Labels, t.Logs, t.Line, t.LineCopy, t.LineGroup, t.Metadata, t.Stream, t.Context, t.Remembered, t.Arguments, t.Log, t.Request}
 	return append(append(ts, t.parts...), t.made...)
 }
 
-// Parts are the tables of ctx that the component binds, such as ctx.http.
+// Parts returns the tables of ctx that the component binds, such as ctx.http.
 func (t *Table) Parts() []*scripting.ObjectType { return t.parts }
 
-// Members are the names that a type has: fields, then methods.
+// Members returns the member names of a type: fields, then methods.
 func Members(t *scripting.ObjectType) []string {
 	names := scripting.Names(t.Fields)
 	for i := range t.Methods {
@@ -98,7 +98,7 @@ func Members(t *scripting.ObjectType) []string {
 	return names
 }
 
-// Settable are the names of the fields that a script may set.
+// Settable returns the names of the fields that a script may set.
 func Settable(t *scripting.ObjectType) []string {
 	var names []string
 	for _, f := range t.Fields {
@@ -109,8 +109,8 @@ func Settable(t *scripting.ObjectType) []string {
 	return names
 }
 
-// Unknown is the error of reading a name that a type has not: it says what may
-// have been meant, else all there is.
+// Unknown returns the error for reading an unknown member of a type. It
+// suggests similar names, or lists all.
 func Unknown(t *scripting.ObjectType, name string) error {
 	if hint := config.DidYouMean(name, Members(t)); hint != "" {
 		return fmt.Errorf("%s has no %q: %s", article(t), name, hint)
@@ -118,7 +118,7 @@ func Unknown(t *scripting.ObjectType, name string) error {
 	return fmt.Errorf("%s has no %q: there is %s", article(t), name, list(listing(t)))
 }
 
-// CannotSet is the error of setting a name that cannot be set.
+// CannotSet returns the error for setting a member that cannot be set.
 func CannotSet(t *scripting.ObjectType, name string) error {
 	can := Settable(t)
 	if len(can) == 0 {
@@ -130,7 +130,7 @@ func CannotSet(t *scripting.ObjectType, name string) error {
 	return fmt.Errorf("cannot set %q of %s: what can be set is %s", name, article(t), list(can))
 }
 
-// listing is Members with parentheses behind methods.
+// listing returns Members, with parentheses after methods.
 func listing(t *scripting.ObjectType) []string {
 	names := scripting.Names(t.Fields)
 	for i := range t.Methods {
@@ -156,13 +156,13 @@ func list(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// The parts that entries are made of.
+// Helpers for defining entries.
 
 func text(name, doc string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc}
 }
 
-// expression is a text that is an expression over records.
+// expression returns a parameter that is an expression over records.
 func expression(name string, kind expr.Kind, doc string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc, Expression: &kind}
 }
@@ -191,19 +191,19 @@ func optional(p scripting.Param) scripting.Param { p.Optional = true; return p }
 
 func settable(p scripting.Param) scripting.Param { p.Set = true; return p }
 
-// labelValue is what a label may be set to.
+// labelValue returns a parameter for the value of a label.
 func labelValue(name, doc string) scripting.Param {
 	p := optional(text(name, doc))
 	p.Or = []scripting.Param{number("", ""), flag("", "")}
 	return p
 }
 
-// newUse is an example of one batch, in Lua and in JavaScript.
+// newUse returns an example with one batch, in Lua and in JavaScript.
 func newUse(lua, js, input, output string) scripting.Use {
 	return scripting.Use{Lua: lua, JS: js, Input: input, Output: output}
 }
 
-// Modules are weir and its parts, with their whole names.
+// Modules returns weir and its parts, with their full names.
 func (t *Table) Modules() []*scripting.Module {
 	ms := []*scripting.Module{t.Weir}
 	for _, part := range t.Weir.Tables {
@@ -214,7 +214,7 @@ func (t *Table) Modules() []*scripting.Module {
 	return ms
 }
 
-// Uses goes over the examples of all entries, with the name of each entry.
+// Uses yields the examples of all entries, with the name of each entry.
 func (t *Table) Uses() iter.Seq2[string, []scripting.Use] {
 	return func(yield func(string, []scripting.Use) bool) {
 		for _, m := range t.Modules() {

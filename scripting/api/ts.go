@@ -8,11 +8,12 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// TSTypes returns the file of types that TypeScript and editors of JavaScript
-// read, by its name: the module weir and those below it, and the globals of
-// tests. Arguments and state of a script are inferred from its definition.
+// TSTypes returns the file of types for TypeScript and editors of JavaScript,
+// by name: the module weir and its submodules, and the globals of tests. The
+// types of a script's arguments and state are inferred from its definition.
 //
-// Format: https://www.typescriptlang.org/docs/handbook/declaration-files/introduction.html
+// Format:
+// https://www.typescriptlang.org/docs/handbook/declaration-files/introduction.html
 func TSTypes(modules []*scripting.Module, tests *scripting.TestAPI) map[string]string {
 	t := Get()
 	w := &tsTypes{table: t, homes: map[*scripting.ObjectType]string{}, names: map[*scripting.ObjectType]string{}}
@@ -48,9 +49,9 @@ func TSTypes(modules []*scripting.Module, tests *scripting.TestAPI) map[string]s
 // TSFile is the name of the file of types.
 const TSFile = "weir.d.ts"
 
-// TSConfig are the settings of tsc and editors, to be written as JSON into a
-// tsconfig.json beside the scripts folder. Both paths are as seen from there,
-// with slashes.
+// TSConfig returns the settings of tsc and editors, to be written as JSON into
+// a tsconfig.json next to the scripts folder. Both paths are relative to it,
+// with forward slashes.
 //
 // Format: https://www.typescriptlang.org/tsconfig/
 func TSConfig(scripts, types string) any {
@@ -61,14 +62,14 @@ func TSConfig(scripts, types string) any {
 		struct {
 			Strict    bool                `json:"strict"`
 			NoEmit    bool                `json:"noEmit"`
-			Target    string              `json:"target"` // one without literals of BigInt
+			Target    string              `json:"target"` // a version without BigInt literals
 			Lib       []string            `json:"lib"`
 			Module    string              `json:"module"`
 			Resolve   string              `json:"moduleResolution"`
 			TSNames   bool                `json:"allowImportingTsExtensions"`
 			JSON      bool                `json:"resolveJsonModule"`
 			AllowJS   bool                `json:"allowJs"`
-			Isolated  bool                `json:"isolatedModules"` // each file is compiled by itself
+			Isolated  bool                `json:"isolatedModules"` // each file is compiled separately
 			Types     []string            `json:"types"`
 			Libraries map[string][]string `json:"paths"`
 		}{true, true, "es2019", []string{"es2023"}, "esnext", "bundler", true, true, true, true, []string{}, map[string][]string{"*": {"./" + scripts + "/lib/*"}}},
@@ -76,10 +77,10 @@ func TSConfig(scripts, types string) any {
 	}
 }
 
-// tsName is the interface of a type.
+// tsName returns the name of the interface of a type.
 func (t *Table) tsName(typ *scripting.ObjectType) string {
 	switch typ {
-	case t.Record: // Record is TypeScript's own
+	case t.Record: // Record is a predefined type of TypeScript
 		return "MetricRecord"
 	case t.Copy:
 		return "MetricCopy"
@@ -114,7 +115,7 @@ type tsTypes struct {
 	table *Table
 	homes map[*scripting.ObjectType]string // the modules of types
 	names map[*scripting.ObjectType]string
-	here  string // the module that is written
+	here  string // the current module
 	by    string // the indentation
 }
 
@@ -165,7 +166,7 @@ func (w *tsTypes) weir() {
 	})
 }
 
-// doc writes a comment: a doc, and what tags say.
+// doc writes a comment with a doc and tags.
 func (w *tsTypes) doc(text string, tags ...string) {
 	var lines []string
 	add := func(s string) {
@@ -209,7 +210,7 @@ func (w *tsTypes) object(t *scripting.ObjectType) {
 	w.line("")
 	w.doc(t.Doc)
 	w.line("export interface %s%s {", name, tsGenerics[name])
-	if w.here == "weir/test" { // has a Batch of its own
+	if w.here == "weir/test" { // it has its own Batch
 		name = "test." + name
 	}
 	w.indented(func() {
@@ -242,7 +243,8 @@ func (w *tsTypes) object(t *scripting.ObjectType) {
 	w.line("}")
 }
 
-// field writes a field; one that is an object may be set to a plain one.
+// field writes a field. A field that is an object may also be set to a plain
+// object.
 func (w *tsTypes) field(p scripting.Param) {
 	name, typ := scripting.CamelCase(p.Name), w.param(p)
 	w.doc(p.Doc)
@@ -265,7 +267,8 @@ func (w *tsTypes) options(ps []scripting.Param) {
 	}
 }
 
-// exports writes what a module has, as names and as its default.
+// exports writes the members of a module, as named exports and as its default
+// export.
 func (w *tsTypes) exports(m *scripting.Module) {
 	var names []string
 	for _, c := range m.Consts {
@@ -345,7 +348,7 @@ func (w *tsTypes) part(m *scripting.Module) {
 	w.line("};")
 }
 
-// function writes a function or method; before is what stands before its name.
+// function writes a function or method. before is written before its name.
 func (w *tsTypes) function(owner, before string, f *scripting.Function) {
 	name := scripting.CamelCase(f.Name)
 	w.doc(f.Doc, w.tags(f)...)
@@ -358,7 +361,7 @@ func (w *tsTypes) function(owner, before string, f *scripting.Function) {
 	w.line("%s%s%s: %s;", before, name, w.params(f), w.result(f))
 }
 
-// params are the parameters of a declaration, in parentheses.
+// params returns the parameters of a declaration, in parentheses.
 func (w *tsTypes) params(f *scripting.Function) string {
 	var ps []string
 	for i, p := range f.Params {
@@ -370,7 +373,7 @@ func (w *tsTypes) params(f *scripting.Function) string {
 		if p.Optional {
 			q = "?"
 		}
-		// One that is followed by one that is required cannot be left out.
+		// A parameter before a required one cannot be omitted.
 		if q != "" && slices.ContainsFunc(f.Params[i+1:], func(p scripting.Param) bool { return !p.Optional && !p.Rest }) {
 			ps = append(ps, jsName(p, i)+": "+w.param(p)+" | null | undefined")
 			continue
@@ -380,7 +383,7 @@ func (w *tsTypes) params(f *scripting.Function) string {
 	return "(" + strings.Join(ps, ", ") + ")"
 }
 
-// result is what a function returns.
+// result returns the result type of a function.
 func (w *tsTypes) result(f *scripting.Function) string {
 	r := f.Result
 	typ := "void"
@@ -418,8 +421,8 @@ func (w *tsTypes) yields(ps []scripting.Param) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// tags are what a comment says of parameters, the result and errors, and the
-// examples.
+// tags returns the tags of a comment: parameters, the result and errors, and
+// the examples.
 func (w *tsTypes) tags(f *scripting.Function) []string {
 	var tags []string
 	for i, p := range f.Params {
@@ -442,7 +445,7 @@ func (w *tsTypes) tags(f *scripting.Function) []string {
 	return tags
 }
 
-// mark is the ? of a key that may be left out.
+// mark returns the ? of an optional key.
 func mark(p scripting.Param) string {
 	if p.Optional || p.Kind == scripting.KindAny && !p.Rest {
 		return "?"
@@ -450,7 +453,7 @@ func mark(p scripting.Param) string {
 	return ""
 }
 
-// param is the type of a parameter or field.
+// param returns the type of a parameter or field.
 func (w *tsTypes) param(p scripting.Param) string {
 	s := w.kind(p)
 	for _, o := range p.Or {
@@ -499,7 +502,7 @@ func (w *tsTypes) kind(p scripting.Param) string {
 	return "any"
 }
 
-// callback is the type of a function that a script passes.
+// callback returns the type of a function that a script passes.
 func (w *tsTypes) callback(f *scripting.Function) string {
 	if f == nil {
 		return "((...args: any[]) => any)"
@@ -516,7 +519,7 @@ func (w *tsTypes) callback(f *scripting.Function) string {
 	return "(" + w.params(f) + " => " + result + ")"
 }
 
-// name is the interface of a type, from where it is.
+// name returns the name of a type's interface, as seen from the current module.
 func (w *tsTypes) name(t *scripting.ObjectType) string {
 	if t == w.table.Context {
 		return "Context"
@@ -534,7 +537,7 @@ func (w *tsTypes) reference(module, name string) string {
 	return fmt.Sprintf("import(%q).%s", module, name)
 }
 
-// jsName is the name of a parameter.
+// jsName returns the name of a parameter.
 func jsName(p scripting.Param, i int) string {
 	name := strings.TrimSuffix(p.Name, "…")
 	switch {

@@ -6,11 +6,11 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// tsShape is what hooks know of their definition.
+// tsShape contains the types of a definition that its hooks use.
 const tsShape = "{ args: NoInfer<A>; state: NoInfer<S>; outputs: NoInfer<O>; needs: NoInfer<N>; exports: NoInfer<X> }"
 
-// tsKeys are the keys of definitions that types are inferred from, and those
-// that need one of their own.
+// tsKeys are the keys of definitions from which types are inferred, and keys
+// with special types.
 var tsKeys = map[string]string{
 	"args":    "args?: A;",
 	"state":   "state?: S;",
@@ -23,7 +23,8 @@ var tsKeys = map[string]string{
 	"send":    "send?(batch: Accepted<C>, ctx: Context<" + tsShape + ">): Waiting;",
 }
 
-// define writes a kind of component: its definition, and what makes it.
+// define writes a kind of component: its definition, and the function that
+// creates it.
 func (w *tsTypes) define(f *scripting.Function) {
 	name := title(f.Name)
 	params, given := "A extends Arguments = {}, S extends States = {}, const O extends readonly string[] = [], const N extends Needs = {}, X extends Arguments = {}", "A, S, O, N, X"
@@ -45,8 +46,8 @@ func (w *tsTypes) define(f *scripting.Function) {
 	w.line("export function define%s<%s>(definition: %sDefinition<%s>): Definition;", name, params, name, given)
 }
 
-// key is a key of a definition. Hooks are methods, so that a function which
-// takes any ctx can be one.
+// key returns a key of a definition. Hooks are methods, so that functions that
+// accept any ctx are valid.
 func (w *tsTypes) key(k scripting.Param) string {
 	if special, ok := tsKeys[k.Name]; ok {
 		return special
@@ -63,7 +64,7 @@ func (w *tsTypes) key(k scripting.Param) string {
 	return name + mark(k) + ": " + w.param(k) + ";"
 }
 
-// hook is the type of a hook, behind its name.
+// hook returns the type of a hook, without its name.
 func (w *tsTypes) hook(f *scripting.Function) string {
 	var ps []string
 	waits := true
@@ -76,7 +77,7 @@ func (w *tsTypes) hook(f *scripting.Function) string {
 			typ, waits = "SeriesContext<"+tsShape+">", false
 		}
 		if p.Kind == scripting.KindMap && p.Fields == nil && p.Of == nil {
-			typ = "any" // old state
+			typ = "any" // the old state
 		}
 		ps = append(ps, jsName(p, i)+": "+typ)
 	}
@@ -135,7 +136,7 @@ func (w *tsTypes) shapes() {
 	w.line("}")
 }
 
-// tsOutside are the functions of ctx that are there if needs says so.
+// tsOutside are the functions of ctx that exist only if needs contains them.
 var tsOutside = map[string]bool{"read": true, "exec": true}
 
 func (w *tsTypes) interfaceOf(name, doc string, fields []scripting.Param) {

@@ -102,7 +102,7 @@ var tsGenerics = map[string]string{
 	"StateQueue":    "<V = any>",
 }
 
-// tsMembers are members without an entry in the table.
+// tsMembers are members that have no entry in the table.
 var tsMembers = map[string]string{
 	"Labels":     "[name: string]: string | undefined;",
 	"Metadata":   "[name: string]: string | undefined;",
@@ -115,12 +115,12 @@ const (
 	tsArgsField = "readonly args: " + tsAnyShape + "D extends { args: infer A } ? ArgumentsOf<A> : {};"
 )
 
-// tsSpecial are members as they are written: fields whole, functions from their
-// type parameters on, one signature a line. "" leaves one out.
+// tsSpecial are members as written: whole fields, and functions from their type
+// parameters on, with one signature per line. "" omits a member.
 var tsSpecial = map[string]string{
 	"ContextBase.args":  tsArgsField,
 	"ContextBase.state": "readonly state: " + tsAnyShape + "D extends { state: infer S } ? StatesOf<S> : {};",
-	"ContextBase.http":  "", // of Context, where needs says so
+	"ContextBase.http":  "", // of Context, if needs contains it
 	"ContextBase.env":   "",
 	"ContextBase.route": "(output: D extends { outputs: infer O extends readonly string[] } ? O[number] : string, record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine | number): void;",
 	"ContextBase.emit":  "(record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine): void;",
@@ -186,18 +186,19 @@ var tsSpecial = map[string]string{
 	"StateCounter.update": "(key: string, fn: (old: number | undefined) => number | null | undefined): number;",
 }
 
-// tsPart is a function of weir.arg or weir.state: a declaration that is generic
-// in what it declares.
+// tsPart is a function of weir.arg or weir.state, with a declaration that is
+// generic in the declared type.
 type tsPart struct{ signatures []tsSignature }
 
 type tsSignature struct {
 	generics string
-	more     string // options that need a type of their own, before the others
+	more     string // options with special types, which come first
 	required bool   // the options
 	result   string
 }
 
-// tsArg is a type of argument: first as one that may be left out.
+// tsArg returns a type of argument. The first signature is that of an optional
+// argument.
 func tsArg(generics, config, script, more string, required bool) tsPart {
 	if more != "" {
 		more += "; "

@@ -50,7 +50,7 @@ func (w *tsTypes) tests(tests *scripting.TestAPI) {
 	}
 }
 
-// globals writes functions, each with those that belong to it: it.skip to it.
+// globals writes functions, each with its sub-functions, such as it.skip.
 func (w *tsTypes) globals(fs []scripting.Function) {
 	for i := range fs {
 		f := &fs[i]
@@ -74,7 +74,7 @@ func (w *tsTypes) globals(fs []scripting.Function) {
 	}
 }
 
-// expect writes expect and what it returns.
+// expect writes expect and its result.
 func (w *tsTypes) expect(tests *scripting.TestAPI) {
 	w.line("\ninterface WeirMatchers<R> {")
 	w.indented(func() {

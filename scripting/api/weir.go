@@ -2,7 +2,7 @@ package api
 
 import "github.com/weir-run/weir/scripting"
 
-// weir is the module weir, and the keys of a definition.
+// weir defines the module weir, and the keys of a definition.
 func (t *Table) weir() {
 	t.keys()
 	t.Weir = &scripting.Module{
@@ -39,7 +39,7 @@ func need(name, doc string, whole bool) scripting.Param {
 	return p
 }
 
-// argDocs are what the types of arguments are.
+// argDocs describe the types of arguments.
 var argDocs = map[scripting.ArgKind]string{
 	scripting.ArgString:   "A string.",
 	scripting.ArgInt:      "An integer.",
@@ -56,7 +56,7 @@ var argDocs = map[scripting.ArgKind]string{
 	scripting.ArgBlock:    "A block inside the block, with its own arguments.",
 }
 
-// arg is weir.arg.
+// arg defines weir.arg.
 func (t *Table) arg() *scripting.Module {
 	option := map[string]scripting.Param{
 		"default":  value("default", "The value if the block does not set the argument."),
@@ -82,8 +82,8 @@ func (t *Table) arg() *scripting.Module {
 	return m
 }
 
-// argUse is an example of a type of argument: what the script makes of it
-// becomes a label.
+// argUse returns an example of a type of argument: the script converts the
+// argument to a label.
 func argUse(kind scripting.ArgKind) scripting.Use {
 	of := map[scripting.ArgKind]struct{ options, jsOptions, arg, read, jsRead, label string }{
 		scripting.ArgString:   {`{ default = "eu" }`, `{ default: "eu" }`, ``, `ctx.args.x`, `ctx.args.x`, `eu`},

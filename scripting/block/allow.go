@@ -12,10 +12,10 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Allow grants what a script may reach. What it does not declare in its
-// needs it cannot reach all the same.
+// Allow grants access to external resources. A script can access only resources
+// that it also declares in its needs.
 type Allow struct {
-	// HTTP are patterns of URLs that ctx.http may ask.
+	// HTTP are patterns of URLs for requests of ctx.http.
 	HTTP []string `alloy:"http,attr,optional"`
 	// Env are the environment variables in ctx.env.
 	Env []string `alloy:"env,attr,optional"`
@@ -23,11 +23,11 @@ type Allow struct {
 	Read []string `alloy:"read,attr,optional"`
 	// Exec are the programs that ctx.exec may run.
 	Exec []string `alloy:"exec,attr,optional"`
-	// Listen is refused: nothing calls a transform from outside.
+	// Listen is refused, because a transform has no routes.
 	Listen []string `alloy:"listen,attr,optional"`
 }
 
-// Validate returns all that is wrong with the patterns, joined.
+// Validate returns all errors in the patterns, joined.
 func (a *Allow) Validate() error {
 	_, err := a.Grants()
 	if len(a.Listen) > 0 {
@@ -36,7 +36,7 @@ func (a *Allow) Validate() error {
 	return err
 }
 
-// Grants returns what the block grants. The error joins all that is wrong with the
+// Grants returns the grants of the block. The error joins all errors in the
 // patterns.
 func (a *Allow) Grants() (g grant.Set, err error) {
 	var errs [4]error
@@ -59,13 +59,13 @@ func parseAll[P any](name string, list []string, parse func(string) (P, error)) 
 	return ps, errors.Join(errs...)
 }
 
-// extendedBlock is the block script of a script that has more.
+// extendedBlock is the block script of a script that needs more settings.
 type extendedBlock[M any] struct {
 	ScriptBlock Script `alloy:",squash"`
 	More        M      `alloy:",squash"`
 }
 
-// SetToDefault fills in the defaults.
+// SetToDefault sets the defaults.
 func (b *extendedBlock[M]) SetToDefault() {
 	*b = extendedBlock[M]{}
 	b.ScriptBlock.SetToDefault()
@@ -77,7 +77,8 @@ func (b *extendedBlock[M]) SetToDefault() {
 	}
 }
 
-// Validate asks what is squashed, which the decoder does not.
+// Validate calls Validate of the embedded structs, because the decoder does
+// not.
 func (b *extendedBlock[M]) Validate() error {
 	if v, ok := any(&b.ScriptBlock).(interface{ Validate() error }); ok {
 		return v.Validate()
@@ -85,7 +86,7 @@ func (b *extendedBlock[M]) Validate() error {
 	return nil
 }
 
-// scriptType is the type of the block script.
+// scriptType returns the type of the block script.
 func scriptType(def *scripting.Definition) reflect.Type {
 	switch serves := len(def.HTTP) > 0; {
 	case def.Needs.HTTP && serves:
@@ -114,14 +115,14 @@ func scriptBlock(v any) Script {
 	return v.(Script)
 }
 
-// Missing is a grant that a script needs and its block does not give.
+// Missing is a grant that a script needs and that its block does not contain.
 type Missing struct {
 	kind string // as in allow
-	What string // what is needed, in words
+	What string // the resource, as text
 	add  string // the pattern to write
 }
 
-// MissingGrants returns what a script needs and g does not grant.
+// MissingGrants returns the needs of a script that g does not grant.
 func MissingGrants(n scripting.Needs, g grant.Set) (ls []Missing) {
 	if n.HTTP && len(n.URLs) == 0 && len(g.URLs) == 0 {
 		ls = append(ls, Missing{"http", "http", "https://HOST/*"})
@@ -159,8 +160,8 @@ func MissingGrants(n scripting.Needs, g grant.Set) (ls []Missing) {
 	return ls
 }
 
-// UnneededGrants returns the patterns of a that a script with the needs n has no use for, by their
-// attribute.
+// UnneededGrants returns the patterns of a that a script with the needs n
+// cannot use, by attribute.
 func UnneededGrants(n scripting.Needs, a *Allow) map[string][]string {
 	g, err := a.Grants()
 	if err != nil {
@@ -190,7 +191,8 @@ func UnneededGrants(n scripting.Needs, a *Allow) map[string][]string {
 	return out
 }
 
-// MissingError says what to add to a block; nil when nothing is lacking.
+// MissingError returns an error that shows what to add to a block, or nil if
+// nothing is missing.
 func MissingError(name string, a *Allow, ls []Missing) *component.ArgumentError {
 	if len(ls) == 0 {
 		return nil
@@ -207,8 +209,8 @@ func MissingError(name string, a *Allow, ls []Missing) *component.ArgumentError 
 	}
 }
 
-// allowText is the allow block with what is lacking in it, in the config
-// language: the attributes that change.
+// allowText returns the allow block with the missing grants in config syntax:
+// the attributes that change.
 func allowText(a *Allow, ls []Missing) string {
 	var b strings.Builder
 	b.WriteString("script {\n  allow {\n")

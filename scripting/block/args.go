@@ -11,19 +11,19 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Arguments are a value made by TypeOf, taken apart.
+// Arguments are the parts of a value whose type TypeOf created.
 type Arguments struct {
-	Values    map[string]any       // what the script sees in ctx.args
+	Values    map[string]any       // values for ctx.args
 	Receivers [][]*flow.Receiver   // forward_to, then the routes in the order of outputs
-	Interval  time.Duration        // of poll; 0 without
-	Listen    *Listen              // nil: no address of its own
+	Interval  time.Duration        // of poll; 0 if there is none
+	Listen    *Listen              // nil if it does not have its own address
 	Batch     scripting.BatchBlock // of a sink
 	Journal   outbox.Arguments     // of a sink
 	Script    Script
 }
 
-// ArgumentsOf takes apart v, a value made by the function that TypeOf returned for
-// def.
+// ArgumentsOf splits v, a value created by the function that TypeOf returned
+// for def.
 func ArgumentsOf(def *scripting.Definition, v any) Arguments {
 	rv := reflect.ValueOf(v).Elem()
 	a := Arguments{Values: scripting.ArgValues(def.Args, rv), Receivers: receiversByOutput(def, rv), Script: scriptBlock(rv.FieldByName("Script").Interface())}
@@ -41,8 +41,8 @@ func ArgumentsOf(def *scripting.Definition, v any) Arguments {
 	return a
 }
 
-// TypeOf makes the type that the config decoder fills and a maker of new
-// values with the defaults in. The fields are the script's arguments in order,
+// TypeOf creates the type for the config decoder, and a function that creates
+// values with the defaults. The fields are the script's arguments in order,
 // then hostFields.
 func TypeOf(def *scripting.Definition) (reflect.Type, func() any) {
 	fields := append(scripting.ArgFields(def.Args), hostFields(def)...)
@@ -62,7 +62,7 @@ func TypeOf(def *scripting.Definition) (reflect.Type, func() any) {
 	}
 }
 
-// hostFields are the attributes and blocks of the host in a block of this
+// hostFields returns the attributes and blocks of the host in the block of this
 // definition.
 func hostFields(def *scripting.Definition) (fields []reflect.StructField) {
 	add := func(name string, t reflect.Type, tag string) {
@@ -91,7 +91,7 @@ func hostFields(def *scripting.Definition) (fields []reflect.StructField) {
 	return fields
 }
 
-// Go fields of what the host adds.
+// Go names of the host's fields.
 const (
 	forwardField  = "ForwardTo"
 	intervalField = "Interval"
@@ -103,9 +103,9 @@ const (
 // routesField is the Go field of the block routes.
 const routesField = "Routes"
 
-// routesType is the type of the block routes: a list of receivers for each
-// output. All must be there, so that what is routed is not lost by a line that
-// was forgotten; an empty list drops it.
+// routesType returns the type of the block routes: a list of receivers for each
+// output. All outputs are required, so that routed data is not lost because one
+// was forgotten. An empty list drops the data.
 func routesType(outputs []string) reflect.Type {
 	fields := make([]reflect.StructField, len(outputs))
 	for i, name := range outputs {
@@ -116,8 +116,8 @@ func routesType(outputs []string) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// receiversByOutput are the receivers by way: those of forward_to, then those of each output;
-// nil of a component that sends nothing.
+// receiversByOutput returns the receivers by way: those of forward_to, then
+// those of each output. It is nil if the component sends nothing.
 func receiversByOutput(def *scripting.Definition, args reflect.Value) [][]*flow.Receiver {
 	if def.Sends == 0 {
 		return nil

@@ -16,11 +16,11 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// Script is the host's side of every scripted block.
+// Script is the block script, with the host's settings for every script.
 type Script struct {
-	// Concurrency says how calls of one node may overlap.
+	// Concurrency specifies how calls of one node may overlap.
 	Concurrency Concurrency `alloy:"concurrency,attr,optional"`
-	// By are the labels by which "partition" chooses the VM; __name__ is the
+	// By are the labels by which "partition" selects the VM; __name__ is the
 	// metric name.
 	By []string `alloy:"by,attr,optional"`
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
@@ -35,6 +35,9 @@ type Script struct {
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
 	// Shadow sets the guards of OnReload "shadow" and how much input it keeps.
 	Shadow Shadow `alloy:"shadow,block,optional"`
+	// Canary gives a changed version of a transform a share of the data first; nil: it
+	// takes over without.
+	Canary *Canary `alloy:"canary,block,optional"`
 	// Limits bound what one call may use.
 	Limits Limits `alloy:"limits,block,optional"`
 	// Quarantine bounds what on_error = "quarantine" and "hold" store.
@@ -46,7 +49,7 @@ type Script struct {
 	requests Requests // of one that takes requests
 }
 
-// SetToDefault fills in the defaults.
+// SetToDefault sets the defaults.
 func (b *Script) SetToDefault() {
 	*b = Script{Concurrency: "ordered"}
 	b.Shadow.SetToDefault()
@@ -54,7 +57,7 @@ func (b *Script) SetToDefault() {
 	b.Quarantine.SetToDefault()
 }
 
-// Validate checks what goes together.
+// Validate checks combinations of settings.
 func (b *Script) Validate() error {
 	if partition := b.Concurrency == ConcurrencyPartition; partition != (len(b.By) > 0) {
 		if partition {
@@ -68,8 +71,8 @@ func (b *Script) Validate() error {
 	return nil
 }
 
-// EmitLimit is how many records the call for a batch of n may emit, in a
-// component of a kind.
+// EmitLimit returns the number of records that the call for a batch of n may
+// emit, in a component of the given kind.
 func (b *Script) EmitLimit(kind scripting.ComponentKind, n int) int {
 	if b.Limits.Emit > 0 {
 		return b.Limits.Emit
@@ -80,14 +83,14 @@ func (b *Script) EmitLimit(kind scripting.ComponentKind, n int) int {
 	return 10*n + 10_000
 }
 
-// Client returns how ctx.http connects.
+// Client returns the connection settings of ctx.http.
 func (b *Script) Client() httpclient.Arguments { return b.http.client() }
 
-// RequestLimits returns the bounds of the requests to the script's routes.
+// RequestLimits returns the limits of the requests to the script's routes.
 func (b *Script) RequestLimits() Requests { return b.requests }
 
-// CheckState returns an error when a script declares more state than its block
-// lets it keep.
+// CheckState returns an error if a script declares more state than its block
+// allows.
 func (b *Script) CheckState(name string, def *scripting.Definition) error {
 	limit := cmp.Or(int64(b.Limits.State), state.DefaultNodeBytes)
 	size := func(n int64) string {
@@ -103,32 +106,33 @@ func (b *Script) CheckState(name string, def *scripting.Definition) error {
 	return nil
 }
 
-// sourceEmit is how many records a call of a source may emit unless its block
-// says so: nothing comes in that could tell.
+// sourceEmit is the default number of records that a call of a source may emit,
+// which does not depend on a batch.
 const sourceEmit = 100_000
 
-// Limits bounds one call of a script.
+// Limits are the limits of one call of a script.
 type Limits struct {
-	// Time is what a call may take, plus 20µs for each record.
+	// Time is the time limit of a call, plus 20µs per record.
 	Time time.Duration `alloy:"time,attr,optional"`
-	// Memory is what a VM may hold: the tables, strings and functions that the
-	// script can reach.
+	// Memory is the memory limit of a VM: the tables, strings and functions that
+	// the script can reach.
 	Memory component.Size `alloy:"memory,attr,optional"`
-	// Wait is what a script may wait for the outside each time, beside Time:
+	// Wait is the limit for each wait for external events, in addition to Time:
 	// ctx.sleep, a request.
 	Wait time.Duration `alloy:"wait,attr,optional"`
-	// Emit is how many records a call may emit; by default ten for each record
-	// of the batch, plus 10,000.
+	// Emit is the number of records that a call may emit. By default, it is ten
+	// per record of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
-	// Output is how many bytes of lines, labels and metadata a call may set and
-	// emit, beside 4 KiB for each record and what the lines of its batch have.
+	// Output is the number of bytes of lines, labels and metadata that a call may
+	// set and emit, in addition to 4 KiB per record and the size of the lines of
+	// its batch.
 	Output component.Size `alloy:"output,attr,optional"`
-	// State is how many bytes the entries of all of ctx.state may have, each with
-	// its key and 128 bytes; 0 is 256MiB, within 1GiB of all nodes.
+	// State is the number of bytes that the entries of all of ctx.state may have,
+	// each with its key and 128 bytes. 0 is 256MiB, within 1GiB of all nodes.
 	State component.Size `alloy:"state,attr,optional"`
 }
 
-// SetToDefault fills in the defaults.
+// SetToDefault sets the defaults.
 func (l *Limits) SetToDefault() {
 	*l = Limits{Time: 200 * time.Millisecond, Memory: scripting.DefaultMemory, Wait: 10 * time.Second, Output: view.DefaultMade}
 }
@@ -188,9 +192,9 @@ func choose(into *string, name string, text []byte, supported, planned []string)
 	}
 }
 
-// Concurrency is a mode of running one node's calls. Whatever it is, the order
-// of a series is kept: a source sends its next batch when the last one returned,
-// and what is made of a batch in parts leaves as one.
+// Concurrency is a mode of running one node's calls. In every mode, the order
+// of a series is kept: a source sends its next batch when the previous call has
+// returned, and the results of the parts of a batch are sent as one batch.
 type Concurrency string
 
 // UnmarshalText accepts the modes.
@@ -205,27 +209,28 @@ func (c Concurrency) Exclusive() bool {
 
 // The modes.
 const (
-	// ConcurrencyOrdered runs batches of several sources side by side, each on
-	// any VM.
+	// ConcurrencyOrdered runs batches of several sources concurrently, each on any
+	// VM.
 	ConcurrencyOrdered Concurrency = "ordered"
 	// ConcurrencyParallel also splits large batches.
 	ConcurrencyParallel Concurrency = "parallel"
 	// ConcurrencySingle runs one call at a time, on one VM.
 	ConcurrencySingle Concurrency = "single"
-	// ConcurrencyPartition splits batches by label values, each of which meets
-	// the same VM in every batch.
+	// ConcurrencyPartition splits batches by label values. The same values always
+	// use the same VM.
 	ConcurrencyPartition Concurrency = "partition"
 )
 
-// Quarantine bounds a node's quarantine. What is older falls off.
+// Quarantine contains the limits of a node's quarantine. The oldest data is
+// dropped.
 type Quarantine struct {
-	// MaxSize is how many bytes are kept.
+	// MaxSize is the maximum size in bytes.
 	MaxSize component.Size `alloy:"max_size,attr,optional"`
-	// MaxAge is how long they are kept.
+	// MaxAge is the maximum age.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
 }
 
-// SetToDefault fills in the defaults.
+// SetToDefault sets the defaults.
 func (b *Quarantine) SetToDefault() {
 	*b = Quarantine{MaxSize: 64 << 20, MaxAge: 7 * 24 * time.Hour}
 }

@@ -158,6 +158,13 @@ func TestBlocksRefused(t *testing.T) {
 			"c.alloy:10:1: cannot use script.shadow.max_new_series = -1: it must not be negative")
 	f(transform(), send+"script {\nquarantine {\nmax_size = \"1B\"\nmax_age = \"1s\"\n}\n}",
 		"c.alloy:5:1: cannot use this script.quarantine.max_size: it must be 1MiB at least\nc.alloy:6:1: cannot use script.quarantine.max_age = \"1s\": it must be 1m at least")
+	f(transform(), send+"script {\ncanary {\nshare = 1\nfor = \"0s\"\nmax_errors = 2\nmax_drop_increase = -1\nmax_slowdown = 0.5\n}\n}",
+		"c.alloy:5:1: cannot use script.canary.share = 1: it must be greater than 0 and less than 1\n"+
+			"c.alloy:6:1: cannot use script.canary.for = \"0s\": it must be greater than 0s\n"+
+			"c.alloy:7:1: cannot use script.canary.max_errors = 2: it must be between 0 and 1\n"+
+			"c.alloy:8:1: cannot use script.canary.max_drop_increase = -1: it must be between 0 and 1\n"+
+			"c.alloy:9:1: cannot use script.canary.max_slowdown = 0.5: it must be 1 or more")
+	f(transform(), send+"script {\ncanary {\nby = \"source\"\n}\n}", `c.alloy:5:6: script.canary.by: cannot use by = "source": it must be "series"`)
 	f(source(), send+"routes {\nerrors = []\n}", `c.alloy:3:1: missing required attribute routes.audit (write: audit = …, or [] to send to no receiver)`)
 	f(source(), send+"routes {\nerrors = []\naudit = []\nadit = []\n}", `c.alloy:6:1: unknown attribute routes.adit (did you mean audit?)`)
 	f(sink(), "batch {\nmax_records = 0\nin_flight = 1000\n}", "c.alloy:3:1: cannot use batch.max_records = 0: it must be between 1 and 1000000\nc.alloy:4:1: cannot use batch.in_flight = 1000: it must be between 1 and 8")

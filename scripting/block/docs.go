@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Docs returns the manual of what the blocks of a kind have besides the
-// script's arguments.
+// Docs returns the manual of the attributes and blocks of a kind that the
+// script does not declare.
 func Docs(kind scripting.ComponentKind) map[string]string {
 	docs := map[string]string{}
 	all := []map[string]string{commonDocs, allowDocs, listenDocs}
@@ -20,7 +20,8 @@ func Docs(kind scripting.ComponentKind) map[string]string {
 	return docs
 }
 
-// commonDocs are the manual of what every scripted block has.
+// commonDocs is the manual of the attributes and blocks of every scripted
+// block.
 var commonDocs = map[string]string{
 	"forward_to":                        "Receivers of the data that the script emits or keeps.",
 	"interval":                          "Interval between two calls of poll. The first call is at the start.",
@@ -39,6 +40,13 @@ var commonDocs = map[string]string{
 	"script.shadow.max_drop_increase":   "Maximum share of the records, from 0 to 1, that the new version drops and the running version keeps, less those that only the running version drops.",
 	"script.shadow.max_changed_records": "Maximum share of the records, from 0 to 1, that both versions keep but with different labels, values, lines, metadata, times or outputs.",
 	"script.shadow.max_new_series":      "Maximum number of series and streams that the new version sends and the running version does not.",
+	"script.canary":                     `Gives a changed version of a transform a share of the data before it takes over, after its tests have passed. If the guards hold until the time in for is over, the new version takes over; otherwise it is rolled back. 'weir promote' and 'weir rollback' end a canary at once. Not for sources and sinks.`,
+	"script.canary.share":               "Share of the data for the new version, greater than 0 and less than 1.",
+	"script.canary.by":                  `The unit of the share. "series": each series, or log stream, is processed by the same version during the whole canary. With concurrency = "partition", this applies to all series that have the same values of the labels in script.by.`,
+	"script.canary.for":                 "How long the new version must satisfy the guards before it takes over.",
+	"script.canary.max_errors":          "Maximum increase of the share of failed calls over that of the running version. 0.01 allows one more failed call in 100.",
+	"script.canary.max_drop_increase":   "Maximum increase of the share of dropped records over that of the running version. It applies from 100 records on, and allows for chance if the new version has few series.",
+	"script.canary.max_slowdown":        "Maximum time per record, as a multiple of that of the running version. It applies from 1,000 records on; each call of the new version may take another 200µs.",
 	"script.limits":                     "Limits of one call.",
 	"script.limits.time":                "Maximum run time of the hooks of one batch, plus 20µs for each record.",
 	"script.limits.memory":              "Maximum size of the objects in a VM that the script can reach: tables, strings, functions. It is measured after the process has allocated this much, so a call may exceed it for a moment.",
@@ -48,7 +56,7 @@ var commonDocs = map[string]string{
 	"script.limits.output":              "Maximum size of the lines, labels and metadata that one call may set and emit, including values that it overwrites later, plus 4 KiB and the size of its lines for each record of the batch. A line counts once for each record that it is set on.",
 }
 
-// allowDocs are the manual of the blocks allow and http.
+// allowDocs is the manual of the blocks allow and http.
 var allowDocs = map[string]string{
 	"script.allow": "External resources that the script may use. Each must also be declared in needs of the script. The script cannot see resources that are not granted.",
 	"script.allow.http": "URLs that ctx.http may request, including the targets of redirects: https://geo.internal/*, https://*.example.com:8443/api/*. " +
@@ -78,7 +86,7 @@ var allowDocs = map[string]string{
 	"script.http.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
 }
 
-// sinkDocs are the manual of what the block of a sink has beside.
+// sinkDocs is the manual of the additional blocks of a sink.
 var sinkDocs = map[string]string{
 	"batch":             "Size of the batches that the script sends. Values that neither the block nor the definition sets have these defaults: 1000 records, 1MiB, 1s, 4 in flight.",
 	"batch.max_records": "Maximum number of records in a batch.",

@@ -11,34 +11,35 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Listen is an address of the node's own, on which the routes of its
-// script are served beside weir's.
+// Listen is the node's own address, which serves the routes of its script in
+// addition to weir's address.
 type Listen struct {
 	// Address to listen on; "" is every address of the host.
 	Address string `alloy:"address,attr,optional"`
 	// Port to listen on; 0 is one that is free.
 	Port int `alloy:"port,attr"`
-	// ConnLimit is how many connections there may be; further ones wait; 0 is no
-	// limit.
+	// ConnLimit is the maximum number of connections. Further connections wait. 0
+	// means no limit.
 	ConnLimit int `alloy:"conn_limit,attr,optional"`
-	// ReadTimeout is how long reading a request may take, its body included.
+	// ReadTimeout is the time limit for reading a request, including its body.
 	ReadTimeout time.Duration `alloy:"read_timeout,attr,optional"`
 	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
-	// GracefulShutdownTimeout is how long requests in flight may take to end.
+	// GracefulShutdownTimeout is the time limit for requests in flight at
+	// shutdown.
 	GracefulShutdownTimeout time.Duration `alloy:"graceful_shutdown_timeout,attr,optional"`
 	// TLS; without it HTTP is served in the clear.
 	TLS *server.TLS `alloy:"tls,block,optional"`
 }
 
-// SetToDefault fills in the defaults, those of package server.
+// SetToDefault sets the defaults of package server.
 func (b *Listen) SetToDefault() {
 	var a server.Arguments
 	a.SetToDefault()
 	*b = Listen{ConnLimit: a.HTTP.ConnLimit, ReadTimeout: a.HTTP.ReadTimeout, IdleTimeout: a.HTTP.IdleTimeout, GracefulShutdownTimeout: a.GracefulShutdownTimeout}
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (b *Listen) Validate() error {
 	var errs []error
 	if b.Port < 0 || b.Port > 65535 {
@@ -58,7 +59,7 @@ func (b *Listen) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Server returns the settings of the server; nil without a block.
+// Server returns the settings of the server, or nil if there is no block.
 func (b *Listen) Server() *server.Arguments {
 	if b == nil {
 		return nil
@@ -67,19 +68,19 @@ func (b *Listen) Server() *server.Arguments {
 	a.HTTP.SetToDefault()
 	a.HTTP.ListenAddress, a.HTTP.ListenPort, a.HTTP.ConnLimit, a.HTTP.TLS = b.Address, b.Port, b.ConnLimit, b.TLS
 	a.HTTP.ReadTimeout, a.HTTP.IdleTimeout = b.ReadTimeout, b.IdleTimeout
-	a.HTTP.WriteTimeout = 0 // it would run while the script does; see answerTime
+	a.HTTP.WriteTimeout = 0 // it would include the time of the script; see answerTime
 	return a
 }
 
-// Requests bounds the requests to a script's routes.
+// Requests contains the limits of requests to a script's routes.
 type Requests struct {
 	// MaxBodySize is the largest body.
 	MaxBodySize component.Size `alloy:"max_body_size,attr,optional"`
-	// MaxRequests is how many there may be at a time.
+	// MaxRequests is the maximum number of concurrent requests.
 	MaxRequests int `alloy:"max_requests,attr,optional"`
 }
 
-// SetToDefault fills in the defaults.
+// SetToDefault sets the defaults.
 func (b *Requests) SetToDefault() { *b = Requests{MaxBodySize: 1 << 20, MaxRequests: 100} }
 
 // Validate checks the ranges.
@@ -93,7 +94,7 @@ func (b *Requests) Validate() error {
 	return nil
 }
 
-// HTTP is how ctx.http connects.
+// HTTP contains the connection settings of ctx.http.
 type HTTP struct {
 	// TLS settings of the connections.
 	TLSConfig httpclient.TLSConfig `alloy:"tls_config,block,optional"`
@@ -101,7 +102,7 @@ type HTTP struct {
 	Proxy httpclient.Proxy `alloy:",squash"`
 }
 
-// Validate returns all that is wrong with the settings, joined.
+// Validate returns all errors in the settings, joined.
 func (b *HTTP) Validate() error {
 	a := b.client()
 	return a.Validate()
@@ -111,25 +112,25 @@ func (b *HTTP) client() httpclient.Arguments {
 	return httpclient.Arguments{TLSConfig: b.TLSConfig, Proxy: b.Proxy, EnableHTTP2: true}
 }
 
-// asking is what a script has more that needs ctx.http.
+// asking contains the additional settings of a script that needs ctx.http.
 type asking struct {
 	// HTTP is how ctx.http connects.
 	HTTP HTTP `alloy:"http,block,optional"`
 }
 
-// serving is what a script has more that takes requests.
+// serving contains the additional settings of a script that accepts requests.
 type serving struct {
 	// Requests bounds the requests to the script's routes.
 	Requests Requests `alloy:"requests,block,optional"`
 }
 
-// both is what a script has more that does both.
+// both contains the additional settings of a script that does both.
 type both struct {
 	Asking  asking  `alloy:",squash"`
 	Serving serving `alloy:",squash"`
 }
 
-// listenDocs are the manual of the block listen and of what limits requests.
+// listenDocs is the manual of the block listen and of the limits of requests.
 var listenDocs = map[string]string{
 	"listen": "An additional address on which the script's routes are served. On weir's own address, they are below /api/v0/component/<id>/. " +
 		"A port that is in use makes the node unhealthy and is tried again; a save does not close it, and requests in flight end under the old version.",

@@ -13,7 +13,7 @@ import (
 type Shadow struct {
 	// InputSize is the approximate size of the input that the node keeps.
 	InputSize component.Size `alloy:"input_size,attr,optional"`
-	// MaxTime bounds the step, which then decides by the results so far.
+	// MaxTime limits the step, which then decides by the results so far.
 	MaxTime time.Duration `alloy:"max_time,attr,optional"`
 	// MaxTimePerRecord is the average time that the new version may take for a
 	// record, from 100 records on. Above it, the new version passes only if the running version is
@@ -22,8 +22,8 @@ type Shadow struct {
 	// MaxDropIncrease is the share of the records that the new version may drop in
 	// addition to those that the running version drops, from 0 to 1.
 	MaxDropIncrease float64 `alloy:"max_drop_increase,attr,optional"`
-	// MaxChangedRecords is the share of the records of which the new version may
-	// make something else, from 0 to 1.
+	// MaxChangedRecords is the share of the records for which the result of the
+	// new version may differ, from 0 to 1.
 	MaxChangedRecords float64 `alloy:"max_changed_records,attr,optional"`
 	// MaxNewSeries is the number of series and streams that only the new version
 	// may send.

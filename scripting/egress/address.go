@@ -6,28 +6,27 @@ import (
 	"slices"
 )
 
-// reach says how an address may be reached.
+// reach specifies how an address may be reached.
 type reach uint8
 
 const (
-	public reach = iota // by any host that is granted
-	local               // by a host that is granted by its name, without a star
-	listed              // by the address itself, or a name that says what it is
+	public reach = iota // through any granted host
+	local               // through a host that is granted by name, without a star
+	listed              // through the address itself, or a name that identifies it
 )
 
-// locals are networks that only somebody inside can mean: hosts that a star
-// grants must not lead there.
+// locals are private networks. Hosts that a star grants must not lead there.
 var locals = prefixes("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7",
 	"192.0.0.0/24", "198.18.0.0/15", "fec0::/10", "2001:db8::/32", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 
-// unlisted are addresses that no name leads to by right: link-local ones, with
-// them the metadata of clouds, which hand out credentials to who asks; those that
-// are of no single host.
+// unlisted are addresses that no normal name resolves to: link-local addresses,
+// including cloud metadata services, which return credentials to every client,
+// and addresses that do not belong to a single host.
 var unlisted = prefixes("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "fd20:ce::/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
 	"224.0.0.0/4", "ff00::/8", "0.0.0.0/8", "::/128", "240.0.0.0/4", "2001::/32")
 
-// metadataNames are hosts whose name says that they are the metadata of a cloud:
-// who grants one means it.
+// metadataNames are hosts whose name identifies a cloud metadata service, so
+// that a grant of one is intentional.
 var metadataNames = []string{"metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal", "metadata.azure.internal", "metadata"}
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -38,8 +37,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// reachOf returns how an address may be reached. One of IPv4 within one of IPv6
-// counts as what a gateway makes of it.
+// reachOf returns how an address may be reached. An IPv4 address embedded in an
+// IPv6 address counts as the address that a gateway translates it to.
 func reachOf(a netip.Addr) reach {
 	a = a.Unmap().WithZone("")
 	in := func(list []netip.Prefix) bool {
@@ -58,8 +57,8 @@ func reachOf(a netip.Addr) reach {
 	return r
 }
 
-// embedded returns the address of IPv4 that NAT64, 6to4 and IPv4-compatible
-// addresses lead to.
+// embedded returns the IPv4 address in a NAT64, 6to4 or IPv4-compatible
+// address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return a, false
@@ -84,12 +83,12 @@ var (
 	compatible = netip.MustParsePrefix("::/96")
 )
 
-// permit is what the grants say of the host of a request.
+// permit contains the result of the grants for the host of a request.
 type permit struct {
 	host   string
-	named  bool // a pattern names it, without a star
-	listed bool // and it is an address, or a name that says what it is
-	proxy  bool // a proxy is asked for it, whose address is the config's matter
+	named  bool // a pattern contains it without a star
+	listed bool // it is an address, or a name that identifies the service
+	proxy  bool // it is requested through a proxy, whose address is in the config
 }
 
 // check reports whether an address may be connected to for the host.

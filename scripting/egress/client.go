@@ -18,16 +18,16 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Options are what a Client is made of.
+// Options are the options of New.
 type Options struct {
-	// Granted are the URLs that may be asked; when there are Needed ones, a URL
-	// must be in both.
+	// Granted are the allowed URLs. If there are Needed ones, a URL must be in
+	// both.
 	Granted, Needed []grant.URL
-	// Settings are those of the connections: TLS and the proxy.
+	// Settings are the connection settings: TLS and the proxy.
 	Settings httpclient.Arguments
-	// UserAgent is what requests say who asks.
+	// UserAgent is the User-Agent header of requests.
 	UserAgent string
-	// Transport answers instead of the network, for tests; nil: the network.
+	// Transport replaces the network in tests; nil: the network.
 	Transport http.RoundTripper
 	// Wrap returns what sends requests instead of next, the transport or the network;
 	// nil: next.
@@ -36,24 +36,24 @@ type Options struct {
 	Resolver *net.Resolver
 }
 
-// maxInFlight is how many requests of a client are under way at once; others
-// wait.
+// maxInFlight is the maximum number of concurrent requests of a client. Further
+// requests wait.
 const maxInFlight = 32
 
-// dialTimeout bounds how long a connection takes to be made.
+// dialTimeout is the time limit for establishing a connection.
 const dialTimeout = 10 * time.Second
 
-// Client asks URLs. It is safe for concurrent use.
+// Client sends requests. It is safe for concurrent use.
 type Client struct {
 	o     Options
 	rt    http.RoundTripper
-	wide  http.RoundTripper // of requests for hosts that no pattern names; the connections of others are not theirs
-	https []*http.Client    // none with a Transport of the options
+	wide  http.RoundTripper // for hosts that no pattern contains by name, with separate connections
+	https []*http.Client    // empty if Options.Transport is set
 	proxy func(*http.Request) (*url.URL, error)
 	slots chan struct{}
 }
 
-// New returns a client. Close it when nobody uses it any more.
+// New returns a client. Close it when it is no longer used.
 func New(o Options) (*Client, error) {
 	c := &Client{o: o, rt: o.Transport, slots: make(chan struct{}, maxInFlight)}
 	if c.wide = o.Transport; o.Transport != nil {
@@ -76,7 +76,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the connections that nobody uses. Requests under way go on.
+// Close closes idle connections. Requests in flight continue.
 func (c *Client) Close() {
 	for _, h := range c.https {
 		h.CloseIdleConnections()
@@ -85,11 +85,10 @@ func (c *Client) Close() {
 
 type permitKey struct{}
 
-// control looks at the address that is about to be connected to: names were
-// resolved by now, so that what a name led to when it was asked before is of no
-// matter. Requests for one host and port have the same permit, which is why they
-// can share its connections, but for whether a pattern names the host for their
-// path: see Client.wide.
+// control checks the address of a new connection. Names have been resolved by
+// now, so an earlier lookup of the name does not matter. Requests to the same
+// host and port have the same permit, so they can share connections, except for
+// whether a pattern contains the host for their path: see Client.wide.
 func control(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	p, ok := ctx.Value(permitKey{}).(permit)
 	if !ok {
@@ -131,7 +130,7 @@ func (c *Client) permit(req *http.Request) (permit, error) {
 			return p, &DeniedError{Err: fmt.Errorf("cannot ask %s: it is a cloud's metadata; only a pattern that names it grants it", t.Host())}
 		}
 	}
-	if err == nil { // also where a proxy would connect
+	if err == nil { // also if a proxy would connect
 		return p, p.check(addr)
 	}
 	return p, nil

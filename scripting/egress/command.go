@@ -15,8 +15,8 @@ type Command struct {
 	Path  string // absolute
 	Args  []string
 	Stdin string
-	// SearchPath is its PATH, the only variable of its environment that is
-	// weir's own.
+	// SearchPath is its PATH, the only variable that is taken from weir's
+	// environment.
 	SearchPath string
 	// MaxOutput bounds what it writes to stdout and to stderr, each, in bytes.
 	MaxOutput int64

@@ -4,11 +4,11 @@ package egress
 
 import "os/exec"
 
-// environment is what a program finds in its environment. Windows' own need
-// theirs to start at all, which os/exec adds.
+// environment returns the environment of a program. os/exec adds the variables
+// that Windows programs need to start.
 func environment(path string) []string { return []string{"PATH=" + path} }
 
-// group is a program. What it starts goes on when it is killed.
+// group is a program. If it is killed, the processes that it started continue.
 type group struct{ cmd *exec.Cmd }
 
 func newGroup(cmd *exec.Cmd) *group { return &group{cmd} }

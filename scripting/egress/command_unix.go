@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// environment is what a program finds in its environment.
+// environment returns the environment of a program.
 func environment(path string) []string { return []string{"PATH=" + path, "LC_ALL=C"} }
 
-// group is a program with all that it starts, unless that makes itself a group
-// of its own.
+// group is a program with all processes that it started, except those that
+// created their own process group.
 type group struct{ cmd *exec.Cmd }
 
 func newGroup(cmd *exec.Cmd) *group {
@@ -31,5 +31,5 @@ func newGroup(cmd *exec.Cmd) *group {
 	return g
 }
 
-// kill ends what is left of the group.
+// kill kills the rest of the group.
 func (g *group) kill() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) }

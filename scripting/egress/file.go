@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// ReadFile reads a file below dir. Symbolic links are followed as long as they
-// do not lead out of dir, whatever changes meanwhile; dir itself may be one.
-// Only regular files are read, of at most limit bytes.
+// ReadFile reads a file below dir. It follows symbolic links only if they do
+// not lead out of dir, even if links change concurrently; dir itself may be a
+// link. It reads only regular files of at most limit bytes.
 func ReadFile(dir, rel string, limit int64) ([]byte, error) {
 	return files.Do(filepath.Join(dir, filepath.FromSlash(rel)), "reading", func() ([]byte, error) { return readFile(dir, rel, limit) })
 }
@@ -49,7 +49,7 @@ func tooLarge(rel string, limit int64) error {
 	return fmt.Errorf("cannot read %s: %w: it has more than %d bytes, the limit is max_bytes", rel, ErrTooLarge, limit)
 }
 
-// plain is what went wrong, without the path that the error repeats.
+// plain returns an error without the path, which the caller adds.
 func plain(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

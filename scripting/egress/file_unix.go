@@ -4,5 +4,5 @@ package egress
 
 import "syscall"
 
-// openFlags keep a named pipe from being waited for.
+// openFlags prevent waiting for a named pipe.
 const openFlags = syscall.O_NONBLOCK

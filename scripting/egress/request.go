@@ -23,50 +23,50 @@ type Request struct {
 	URL       string
 	Header    []Header
 	Body      []byte // nil: none
-	MaxBody   int64  // of the answer, unpacked
-	Redirects int    // how many are followed
+	MaxBody   int64  // of the response, decompressed
+	Redirects int    // maximum number of redirects
 }
 
 // Header is a field of a request's header.
 type Header struct{ Name, Value string }
 
-// Response is the whole answer.
+// Response is the complete response.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	URL    string // that answered, after redirects; without what is secret in one
+	URL    string // that responded, after redirects; without secrets
 }
 
-// DeniedError says that something is not granted.
+// DeniedError means that a resource is not granted.
 type DeniedError struct{ Err error }
 
 func (e *DeniedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is not granted.
+// Unwrap returns the cause.
 func (e *DeniedError) Unwrap() error { return e.Err }
 
-// ErrTooLarge is what an error wraps when an answer, a file or what a command
-// wrote is larger than its limit.
+// ErrTooLarge is wrapped by an error if a response, a file or the output of a
+// command is larger than its limit.
 var ErrTooLarge = errors.New("it is too large")
 
-// maxHeader is how large the header of an answer may be, in bytes.
+// maxHeader is the maximum size of a response's header, in bytes.
 const maxHeader = 64 << 10
 
 // methods are the methods that a script may use.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
-// ownHeaders are what only the client itself sets: with them a request could be
-// understood otherwise than it was checked.
+// ownHeaders are headers that only the client itself sets, because with them, a
+// request could be interpreted differently than it was checked.
 var ownHeaders = []string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive",
 	"Proxy-Authorization", "Proxy-Connection", "Accept-Encoding", "Expect"}
 
-// harmless are headers that follow a redirect to another host.
+// harmless are headers that are sent with a redirect to another host.
 var harmless = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
 
-// Do asks a URL and follows its redirects, each of which is checked like the
-// first. The error is the context's cause when that ended, a *DeniedError when
-// something is not granted; it has no secret in it.
+// Do sends a request and follows its redirects, each of which is checked like
+// the first request. The error is the context's cause if the context ended, and
+// a *DeniedError if something is not granted. It contains no secrets.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -141,7 +141,7 @@ func newRequest(ctx context.Context, r *Request) (*http.Request, error) {
 	return req, nil
 }
 
-// once makes one request and reads its answer.
+// once sends one request and reads its response.
 func (c *Client) once(req *http.Request, r *Request) (*Response, error) {
 	p, err := c.permit(req)
 	if err != nil {
@@ -177,7 +177,8 @@ func (c *Client) once(req *http.Request, r *Request) (*Response, error) {
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: grant.Shown(req.URL)}, nil
 }
 
-// host.ReadBody reads an answer of at most limit bytes, packed and unpacked.
+// readBody reads a response of at most limit bytes, both compressed and
+// decompressed.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	tooLarge := fmt.Errorf("%w: the answer has more than %d bytes, the limit is max_bytes", ErrTooLarge, limit)
 	if resp.ContentLength > limit {
@@ -190,7 +191,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	resp.Header.Del("Content-Encoding")
 	resp.Header.Del("Content-Length")
 	z, err := gzip.NewReader(raw)
-	if errors.Is(err, io.EOF) { // the answer to HEAD, a 304
+	if errors.Is(err, io.EOF) { // the response to HEAD, a 304
 		return nil, nil
 	}
 	if err != nil {
@@ -203,14 +204,14 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// bounded reads no more than left bytes: the next one is an error.
+// bounded returns an error after left bytes.
 type bounded struct {
 	r    io.Reader
 	left int64
 	err  error
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
@@ -230,8 +231,8 @@ func redirects(status int) bool {
 	return false
 }
 
-// follow makes the request that a redirect asks for. To another host only
-// what is harmless goes along, neither credentials nor a body.
+// follow creates the request for a redirect. A redirect to another host gets
+// only harmless headers, without credentials or a body.
 func follow(ctx context.Context, from *http.Request, r *Request, status int, location string) (*http.Request, error) {
 	to, err := from.URL.Parse(location)
 	if err != nil {
@@ -254,7 +255,7 @@ func follow(ctx context.Context, from *http.Request, r *Request, status int, loc
 		method, body = http.MethodGet, nil
 	}
 	if from.Method != method || from.ContentLength == 0 {
-		body = nil // it was dropped on the way
+		body = nil // it was dropped in an earlier redirect
 	}
 	same := a.Origin() == b.Origin()
 	if !same && len(body) > 0 {

@@ -11,26 +11,27 @@ import (
 )
 
 // Command is a pattern of command lines: /usr/bin/df, or with arguments,
-// "/usr/bin/systemctl is-active *". Make it with ParseCommand.
+// "/usr/bin/systemctl is-active *". Create it with ParseCommand.
 type Command struct {
 	text string
-	file string // with slashes
+	file string // with forward slashes
 	args []string
 	any  bool // any arguments
-	more bool // after args, any further ones
-	opts bool // which may be options
+	more bool // any further arguments are allowed after args
+	opts bool // further arguments may be options
 }
 
-// ParseCommand reads a pattern of command lines: the absolute path of a
-// program, and after it what arguments it may be given. A star stands for any
-// text within an argument, and ... at the end for any further arguments; with
-// nothing after the path, any arguments are meant. What has a space in it
-// stands in single quotes.
+// ParseCommand parses a pattern of command lines: the absolute path of a
+// program, followed by the allowed arguments. A star stands for any text within
+// an argument, and ... at the end for any further arguments. If nothing follows
+// the path, any arguments are allowed. Arguments that contain spaces are in
+// single quotes.
 //
-// An argument that begins with a minus can be an option that does something else
-// than was meant, as -delete of find does. A star at the beginning of an argument,
-// or ..., does not stand for one: write -* for a single option, -... for further
-// arguments with options. Behind --, after which programs take no options, they do.
+// An argument that begins with a minus can be an option with unintended
+// effects, such as -delete of find. Therefore, a star at the beginning of an
+// argument, or ..., does not match an option. Write -* for a single option, and
+// -... for further arguments with options. After --, which ends the options of
+// programs, they match any argument.
 func ParseCommand(text string) (Command, error) {
 	c, err := parseCommand(text)
 	if err != nil {
@@ -65,7 +66,7 @@ func parseCommand(text string) (c Command, err error) {
 	return c, nil
 }
 
-// splitWords splits at spaces but for what stands in single quotes.
+// splitWords splits at spaces outside of single quotes.
 func splitWords(text string) (words []string, err error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxPattern)
@@ -92,20 +93,20 @@ func splitWords(text string) (words []string, err error) {
 	return words, nil
 }
 
-// String returns the pattern as it was written.
+// String returns the pattern as written.
 func (p Command) String() string { return p.text }
 
 // Path returns the absolute path of the program.
 func (p Command) Path() string { return filepath.FromSlash(p.file) }
 
-// Is reports whether name means this program: its absolute path, or the last
-// part of it.
+// Is reports whether name refers to this program: it is its absolute path or
+// the last part of it.
 func (p Command) Is(name string) bool {
 	name = filepath.ToSlash(name)
 	return fold(name) == fold(p.file) || fold(name) == fold(path.Base(p.file))
 }
 
-// MatchArgs reports whether the program may be given the arguments.
+// MatchArgs reports whether the program may be run with the arguments.
 func (p Command) MatchArgs(args []string) bool {
 	if p.any {
 		return true
@@ -123,7 +124,7 @@ func (p Command) MatchArgs(args []string) bool {
 	return operands || p.opts || !slices.ContainsFunc(args[len(p.args):], isOption)
 }
 
-// isOption reports whether a program may take an argument for an option.
+// isOption reports whether a program may interpret an argument as an option.
 func isOption(arg string) bool {
 	return strings.HasPrefix(arg, "-") || runtime.GOOS == "windows" && strings.HasPrefix(arg, "/")
 }

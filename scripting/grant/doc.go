@@ -1,16 +1,17 @@
-// Package grant has what a config grants to scripts and what a script says it
-// needs, as patterns: URLs, names of environment variables, files, commands.
-// It decides and does nothing: package egress goes out, package scripting asks.
+// Package grant contains the patterns of what a config grants to scripts and of
+// what a script needs: URLs, names of environment variables, files, commands.
+// It only decides: package egress performs the requests, and package scripting
+// calls it.
 //
-// The rules to know: a pattern is parsed once, strictly, since what is
-// misspelt must not grant more than was meant; what does not match is refused;
-// a star stands for any text, in a file's name and in a host for one part of it.
-// Whether a URL's address may be connected to is not known before its name is
+// A pattern is parsed once and strictly, because a misspelt pattern must not
+// grant more than intended. Everything that does not match is refused. A star
+// stands for any text; in a file's name and in a host, it stands for one part.
+// Whether a URL's address may be connected to is known only after its name was
 // resolved: see egress.
 package grant
 
-// glob reports whether s matches a pattern in which a star stands for any
-// text, also none. It takes linear time per star, and no memory.
+// glob reports whether s matches a pattern in which a star stands for any text,
+// including the empty one. It takes linear time per star, and no memory.
 func glob(pattern, s string) bool {
 	p, i := 0, 0
 	star, from := -1, 0
@@ -35,6 +36,7 @@ func glob(pattern, s string) bool {
 	return p == len(pattern)
 }
 
-// covers reports whether pattern matches all that another pattern matches. It
-// may say no where that takes thought: a star of the other must meet one.
+// covers reports whether pattern matches everything that another pattern
+// matches. It may return false in complicated cases: a star of other must match
+// a star.
 func covers(pattern, other string) bool { return glob(pattern, other) }

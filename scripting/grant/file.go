@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// File is a pattern of files: /etc/weir/*, /etc/weir/geo/**/*.json. Make it with
-// ParseFile.
+// File is a pattern of files: /etc/weir/*, /etc/weir/geo/**/*.json. Create it
+// with ParseFile.
 type File struct {
 	text  string
-	dir   string   // absolute, without stars, with slashes
+	dir   string   // absolute, without stars, with forward slashes
 	parts []string // below dir
 }
 
-// ParseFile reads a pattern of files: an absolute path in which a star stands
-// for any text within a name and ** for any number of folders. The first
-// folder has a name.
+// ParseFile parses a pattern of files: an absolute path in which a star stands
+// for any text within a name and ** for any number of folders. The first folder
+// must not contain a star.
 func ParseFile(text string) (File, error) {
 	f, err := parseFile(text)
 	if err != nil {
@@ -58,8 +58,9 @@ func parseFile(text string) (f File, err error) {
 	return f, nil
 }
 
-// cleanPath returns an absolute path with slashes; one that is not already in
-// its simplest form is refused, since with symbolic links .. is not what it seems.
+// cleanPath returns an absolute path with forward slashes. It refuses a path
+// that is not in its simplest form, because with symbolic links, .. may lead
+// elsewhere.
 func cleanPath(text string) (string, error) {
 	p := filepath.ToSlash(text)
 	switch {
@@ -77,14 +78,14 @@ func cleanPath(text string) (string, error) {
 	return p, nil
 }
 
-// String returns the pattern as it was written.
+// String returns the pattern as written.
 func (p File) String() string { return p.text }
 
 // Plain reports whether the pattern is the path of one file.
 func (p File) Plain() bool { return !strings.Contains(strings.Join(p.parts, "/"), "*") }
 
-// Watched returns the path that can be watched for changes: the pattern itself
-// if stars are in its last part only. ok is false for others.
+// Watched returns a path that can be watched for changes: the pattern itself if
+// only its last part contains stars. Otherwise, ok is false.
 func (p File) Watched() (path string, ok bool) {
 	if len(p.parts) != 1 || p.parts[0] == "**" {
 		return "", false
@@ -92,9 +93,9 @@ func (p File) Watched() (path string, ok bool) {
 	return filepath.FromSlash(p.dir + "/" + p.parts[0]), true
 }
 
-// Match reports whether the pattern matches a path, and returns the folder that
-// the file must not leave by a symbolic link, and the file's path below it. The
-// error says what is wrong with the path itself.
+// Match reports whether the pattern matches a path. It returns the folder that
+// the file must not leave through a symbolic link, and the file's path below
+// it. The error describes an error in the path itself.
 func (p File) Match(name string) (dir, rel string, ok bool, err error) {
 	clean, err := cleanPath(name)
 	if err != nil {
@@ -111,8 +112,8 @@ func (p File) Match(name string) (dir, rel string, ok bool, err error) {
 	return filepath.FromSlash(p.dir), filepath.FromSlash(rel), true, nil
 }
 
-// Covers reports whether the pattern matches all that q matches. It may say no
-// where that takes thought.
+// Covers reports whether the pattern matches everything that q matches. It may
+// return false in complicated cases.
 func (p File) Covers(q File) bool {
 	below, in := strings.CutPrefix(fold(q.dir+"/"+strings.Join(q.parts, "/")), fold(p.dir)+"/")
 	return in && matchParts(p.parts, strings.Split(below, "/"))
@@ -123,7 +124,7 @@ func matchParts(pattern, parts []string) bool {
 		if p == "**" {
 			for j := range len(parts) + 1 {
 				if j == len(parts) && i+1 == len(pattern) {
-					return len(parts) > 0 // ** at the end is what lies in it
+					return len(parts) > 0 // ** at the end matches the content of the folder
 				}
 				if matchParts(pattern[i+1:], parts[j:]) {
 					return true
@@ -138,7 +139,8 @@ func matchParts(pattern, parts []string) bool {
 	return len(parts) == len(pattern)
 }
 
-// fold is a path as it is compared: Windows takes upper and lower case for one.
+// fold returns a path in the form in which it is compared: Windows ignores
+// case.
 func fold(s string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToLower(s)

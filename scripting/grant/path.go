@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// maxEscapes is how often a path may be escaped.
+// maxEscapes is the maximum number of times that a path may be escaped.
 const maxEscapes = 4
 
-// leadsElsewhere returns why a path, escaped as it is sent, may be another one to
-// a server, or to a proxy before it: it has a part that is resolved away, once it
-// was unescaped, as some do twice, and without what others cut off or take for a
-// dot or a slash; or bytes that end it or cannot be told. Servers differ, so it is
-// enough that one is known to do it: Tomcat takes ..; for .., IIS %u002e for a dot
-// and a backslash for a slash, older ones %c0%ae for a dot.
+// leadsElsewhere returns why a server, or a proxy before it, may interpret an
+// escaped path as another path. The path may contain a part that is resolved,
+// possibly after it was unescaped twice, after a suffix was cut off, or because
+// some character is interpreted as a dot or a slash. Or it may contain bytes
+// that end it or are ambiguous. It is enough that one server is known to do
+// this: Tomcat interprets ..; as .., IIS %u002e as a dot and a backslash as a
+// slash, older servers %c0%ae as a dot.
 func leadsElsewhere(escaped string) error {
 	for path, n := escaped, 0; ; n++ {
 		if i := strings.IndexFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
@@ -39,7 +40,7 @@ func leadsElsewhere(escaped string) error {
 	}
 }
 
-// unescape replaces what is escaped in a path once; what is escaped wrongly stays.
+// unescape replaces the escapes in a path once. Invalid escapes stay.
 func unescape(path string) string {
 	if !strings.Contains(path, "%") {
 		return path
@@ -65,7 +66,7 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// unhex is the value of a hexadecimal digit.
+// unhex returns the value of a hexadecimal digit.
 func unhex(c byte) byte {
 	switch {
 	case c <= '9':

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// URL is a pattern of URLs: https://geo.internal/*, http://*.example.com:8080/api/*.
-// Make it with ParseURL.
+// URL is a pattern of URLs: https://geo.internal/*,
+// http://*.example.com:8080/api/*. Create it with ParseURL.
 type URL struct {
 	text   string
 	scheme string
@@ -19,17 +19,17 @@ type URL struct {
 	sub    bool   // "*.": every name below host
 	port   string // "*" for all
 	path   string // escaped, with stars
-	plain  string // not escaped, with stars
+	plain  string // unescaped, with stars
 }
 
-// maxPattern is how long a pattern may be, in bytes.
+// maxPattern is the maximum length of a pattern, in bytes.
 const maxPattern = 2000
 
-// ParseURL reads a pattern of URLs. It has a scheme, http or https; a host, of
-// which the first part may be a star that stands for one or more names before
-// the rest, or that is nothing but a star; a port, which may be a star, without
-// one it is the scheme's; and a path in which a star stands for any text,
-// slashes included. The query of a URL is not looked at.
+// ParseURL parses a pattern of URLs. It has a scheme, http or https; a host,
+// whose first part may be a star that stands for one or more names, or which
+// may be just a star; a port, which may be a star and defaults to that of the
+// scheme; and a path in which a star stands for any text, including slashes.
+// The query of a URL is ignored.
 func ParseURL(text string) (URL, error) {
 	u, err := parsePattern(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func parsePattern(text string) (u URL, err error) {
 	return u, u.authority(rest[:slash])
 }
 
-// authority reads host and port.
+// authority parses host and port.
 func (u *URL) authority(s string) error {
 	if strings.Contains(s, "@") {
 		return errors.New("it has a user: credentials do not belong into a pattern")
@@ -101,8 +101,8 @@ func (u *URL) authority(s string) error {
 	return nil
 }
 
-// splitPort cuts the port off, "" for none. An address of IPv6 loses its
-// brackets.
+// splitPort splits off the port, which may be "". The brackets of an IPv6
+// address are removed.
 func splitPort(s string) (host, port string, err error) {
 	host = s
 	if strings.HasPrefix(s, "[") {
@@ -138,7 +138,8 @@ func splitPort(s string) (host, port string, err error) {
 	return host, strconv.FormatUint(n, 10), nil
 }
 
-// normalHost is a host as it is compared: lower case, without a dot at its end.
+// normalHost returns a host in the form in which it is compared: in lower case,
+// without a trailing dot.
 func normalHost(host string) (string, error) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "" {
@@ -170,15 +171,15 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// String returns the pattern as it was written.
+// String returns the pattern as written.
 func (p URL) String() string { return p.text }
 
-// Named reports whether the pattern names its host, by name or address, and
-// not with a star: whoever wrote it meant that host, wherever it is.
+// Named reports whether the pattern contains its host, as a name or an address,
+// without a star. Such a grant is valid wherever the host is.
 func (p URL) Named() bool { return !p.any && !p.sub }
 
-// Host returns the host that the pattern names, an address without brackets;
-// "" for every host, and of *.example.com it is example.com.
+// Host returns the host of the pattern, with an address without brackets. It is
+// "" for every host, and example.com for *.example.com.
 func (p URL) Host() string { return p.host }
 
 // Match reports whether the pattern matches t.
@@ -187,8 +188,8 @@ func (p URL) Match(t Target) bool {
 		glob(p.path, t.escaped) && glob(p.plain, t.plain)
 }
 
-// MatchHost reports whether the pattern matches host and port of a Target,
-// whatever its scheme and path.
+// MatchHost reports whether the pattern matches the host and port of a Target,
+// ignoring scheme and path.
 func (p URL) MatchHost(host, port string) bool {
 	if p.port != "*" && p.port != port {
 		return false
@@ -203,34 +204,36 @@ func (p URL) MatchHost(host, port string) bool {
 	return p.host == host
 }
 
-// Covers reports whether the pattern matches all that q matches. It may say no
-// where that takes thought.
+// Covers reports whether the pattern matches everything that q matches. It may
+// return false in complicated cases.
 func (p URL) Covers(q URL) bool {
 	host := p.any || !q.any && (p.host == q.host && p.sub == q.sub || p.sub && strings.HasSuffix(q.host, "."+p.host))
 	return host && p.scheme == q.scheme && (p.port == "*" || p.port == q.port) && covers(p.path, q.path) && covers(p.plain, q.plain)
 }
 
-// Target is a URL in the form in which it is compared. Make it with ParseTarget.
+// Target is a URL in the form in which it is compared. Create it with
+// ParseTarget.
 type Target struct {
 	scheme, host, port string
 	escaped, plain     string // the path
 }
 
-// Host returns the host, lower case, an address without brackets.
+// Host returns the host in lower case, with an address without brackets.
 func (t Target) Host() string { return t.host }
 
-// Port returns the port, that of the scheme if the URL has none.
+// Port returns the port, or that of the scheme if the URL has none.
 func (t Target) Port() string { return t.port }
 
-// Origin returns scheme, host and port: what a secret may be sent to again.
+// Origin returns scheme, host and port, which identify where a secret may be
+// sent.
 func (t Target) Origin() string { return t.scheme + "://" + t.host + ":" + t.port }
 
-// Encrypted reports whether it is https.
+// Encrypted reports whether the scheme is https.
 func (t Target) Encrypted() bool { return t.scheme == "https" }
 
-// ParseTarget reads a URL that is to be requested. One that a server may
-// understand otherwise than a pattern is refused: with dots to resolve, however they
-// are written, a user, a host that is no name.
+// ParseTarget parses the URL of a request. It refuses a URL that a server may
+// interpret differently than a pattern: with dots to resolve, however they are
+// written, with a user, or with a host that is not a name.
 func ParseTarget(u *url.URL) (t Target, err error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -266,8 +269,8 @@ func ParseTarget(u *url.URL) (t Target, err error) {
 	return t, nil
 }
 
-// Shown is a URL as messages have it: without user and query, which may be
-// secret, and not longer than a line.
+// Shown returns a URL for messages: without user and query, which may be
+// secret, and no longer than a line.
 func Shown(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	s := short.String()

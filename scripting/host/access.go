@@ -16,37 +16,38 @@ import (
 	"github.com/weir-run/weir/scripting/grant"
 )
 
-// Outside is what scripts reach beyond weir. A field that is nil is the real
-// thing, but for LookupEnv, without which no variable is set: the process's
-// environment is that of its main package. All of it is safe for concurrent use.
+// Outside contains the external resources of scripts. A nil field stands for
+// the real resource, except LookupEnv, without which no variable is set: only
+// the main package reads the process's environment. All fields are safe for
+// concurrent use.
 type Outside struct {
-	// HTTP answers requests instead of the network.
+	// HTTP replaces the network.
 	HTTP http.RoundTripper
 	// WrapHTTP returns what sends requests instead of next, HTTP or the network.
 	WrapHTTP func(next http.RoundTripper) http.RoundTripper
 	// LookupEnv returns an environment variable.
 	LookupEnv func(name string) (value string, ok bool)
-	// ReadFile returns what is in a file, an absolute path, of at most limit
-	// bytes: more is an error that wraps egress.ErrTooLarge.
+	// ReadFile returns the content of a file, given by its absolute path, of at
+	// most limit bytes. If it is larger, the error wraps egress.ErrTooLarge.
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Exec runs a program.
 	Exec func(ctx context.Context, c egress.Command) (egress.CommandResult, error)
-	// GrantAll grants what scripts need without their blocks saying so: for
-	// tests, where the rest is no real thing.
+	// GrantAll grants all needs of scripts, even without grants in their blocks.
+	// It is for tests, in which the resources are not real.
 	GrantAll bool
-	// Manual holds back what would happen by itself: a source is first polled when
-	// its interval has passed, unless by Component.Poll.
+	// Manual delays automatic actions: a source is first polled after its
+	// interval, or by Component.Poll.
 	Manual bool
 }
 
-// Access is what one instance of a node may reach: what its script needs and
-// its block grants.
+// Access contains the resources that one instance of a node may use: those that
+// its script needs and its block grants.
 type Access struct {
 	name     string // of the component, for messages
 	needs    scripting.Needs
 	grants   grant.Set
 	modules  []*scripting.Module
-	outcomes *Outcomes // nil: nobody counts
+	outcomes *Outcomes // nil: not counted
 	outside  Outside
 	env      map[string]string
 	http     *egress.Client // nil: not needed
@@ -57,7 +58,7 @@ type Access struct {
 	seen map[reading][32]byte // files that setup has read: their content's hash
 }
 
-// AccessOptions are what NewAccess needs.
+// AccessOptions are the options of NewAccess.
 type AccessOptions struct {
 	Name     string // of the component, for messages
 	Needs    scripting.Needs
@@ -71,8 +72,8 @@ type AccessOptions struct {
 	Storage   string // weir's storage directory; "" for none
 }
 
-// NewAccess returns what a node may reach. The error says what its block does not
-// grant.
+// NewAccess returns the resources that a node may use. The error describes
+// missing grants.
 func NewAccess(o AccessOptions) (*Access, error) {
 	g, err := o.Allow.Grants()
 	if err != nil {
@@ -115,7 +116,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	return w, nil
 }
 
-// grantAll grants what is needed.
+// grantAll grants all needs.
 func grantAll(n scripting.Needs) (g grant.Set) {
 	if g.URLs = n.URLs; n.HTTP && len(g.URLs) == 0 {
 		for _, s := range []string{"http://*:*/*", "https://*:*/*"} {
@@ -146,11 +147,11 @@ func grantAll(n scripting.Needs) (g grant.Set) {
 	return g
 }
 
-// anyFolder is where programs are that nobody runs.
+// anyFolder is the folder of programs that are never run.
 const anyFolder = "/usr/bin/"
 
-// Sourced are the files that can be watched, absolute, of those that may be
-// read. What the system makes when it is asked does not change by itself.
+// Sourced returns the absolute paths of the readable files that can be watched.
+// Virtual files, which the system generates on access, cannot be watched.
 func (w *Access) Sourced() (paths []string) {
 	if w.outside.ReadFile != nil || !w.needs.Read {
 		return nil
@@ -164,14 +165,14 @@ func (w *Access) Sourced() (paths []string) {
 	return paths
 }
 
-// Close lets go of connections.
+// Close closes connections.
 func (w *Access) Close() {
 	if w.http != nil {
 		w.http.Close()
 	}
 }
 
-// read reads a file that is granted.
+// read reads a granted file.
 func (w *Access) read(path string, limit int64) ([]byte, error) {
 	granted := func(ps []grant.File) (dir, rel string, ok bool, err error) {
 		for _, p := range ps {
@@ -203,7 +204,7 @@ func (w *Access) read(path string, limit int64) ([]byte, error) {
 }
 
 // stored reports whether a path leads into weir's storage directory, which no
-// grant opens: the token of the API is there, and the data of other nodes.
+// grant opens: it contains the token of the API, and the data of other nodes.
 func (w *Access) stored(path string) bool {
 	if w.storage == "" {
 		return false
@@ -212,8 +213,8 @@ func (w *Access) stored(path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolve follows the links in a path. If it does not exist, those of its folder
-// are followed.
+// resolve resolves the links in a path. If the path does not exist, it resolves
+// the links in its folder.
 func resolve(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
@@ -224,8 +225,7 @@ func resolve(path string) string {
 	return filepath.Clean(path)
 }
 
-// command finds the program that a script means by name, and checks its
-// arguments.
+// command returns the path of the program for a name, and checks its arguments.
 func (w *Access) command(name string, args []string) (path string, err error) {
 	var meant []grant.Command
 	var paths []string

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Context is what ctx has beside args, log, emit and what else a language binds
-// itself: the table that the manual and the editors' types are made from. Its
-// functions cannot be called.
+// Context returns the table of ctx without args, log, emit and everything else
+// that a language binds itself. The manual and the types for editors are
+// generated from it. Its functions cannot be called.
 func Context() *scripting.Module { return NewContext(&Binding{}, nil, nil, nil) }
 
-// NewContext makes what ctx is for the scripts on one VM. Its functions are
-// about the call at hand. o says which things outside weir
-// a script may reach, def which functions belong to its kind; nil is all there is.
+// NewContext returns ctx for the scripts on one VM. Its functions use the
+// current call. o contains the external resources that the script may use. def
+// determines which functions belong to its kind; nil means all.
 func NewContext(h *Binding, slots []*StateSlot, o *Access, def *scripting.Definition) *scripting.Module {
 	m := &scripting.Module{
 		Name: "ctx",
@@ -37,8 +37,8 @@ func NewContext(h *Binding, slots []*StateSlot, o *Access, def *scripting.Defini
 	return m
 }
 
-// addKind adds to ctx what belongs to a kind of component, or all of it for the
-// manual, which has no definition.
+// addKind adds the functions of a kind of component to ctx, or all functions
+// for the manual, which has no definition.
 func addKind(m *scripting.Module, h *Binding, def *scripting.Definition) {
 	why := map[string]string{} // it is not there
 	add := func(f scripting.Function, has bool, what string) {

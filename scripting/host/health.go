@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// healthFunc is ctx.health.
+// healthFunc implements ctx.health.
 func healthFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "health",
@@ -42,5 +42,5 @@ func healthFunc(h *Binding) scripting.Function {
 	}
 }
 
-// maxHealthMessage is how long a message of ctx.health may be, in bytes.
+// maxHealthMessage is the maximum length of a message of ctx.health, in bytes.
 const maxHealthMessage = 1000

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-run/weir/scripting/egress"
 )
 
-// maxRedirects is how many redirects a request follows unless it says so.
+// maxRedirects is the default for the maximum number of redirects of a request.
 const maxRedirects = 5
 
-// httpTable is ctx.http.
+// httpTable implements ctx.http.
 func httpTable(h *Binding, o *Access) *scripting.Module {
 	options := requestOptions()
 	target := scripting.Param{Name: "url", Kind: scripting.KindString, Doc: "The URL. script.allow.http must grant it and the targets of its redirects."}
@@ -148,7 +148,7 @@ assert.equals("Bearer s3cret", http:calls()[1].headers.Authorization)`,
 	}
 }
 
-// requestOptions are the options of all requests.
+// requestOptions returns the options of all requests.
 func requestOptions() []scripting.Param {
 	secret := "A text or a secret."
 	return []scripting.Param{
@@ -166,15 +166,15 @@ func requestOptions() []scripting.Param {
 	}
 }
 
-// response is an answer as scripts have it.
+// response is a response in scripts.
 type response struct {
 	*egress.Response
 	took   time.Duration
 	body   string
-	decode *scripting.Function // of JSON; nil: there is no such module
+	decode *scripting.Function // of JSON; nil if there is no such module
 }
 
-// responseType is what ctx.http gives.
+// responseType is the type of the results of ctx.http.
 var responseType = &scripting.ObjectType{
 	Name: "http.Response",
 	Doc:  "A response.",
@@ -236,7 +236,7 @@ assert.same({ "eu" }, t:metrics([[a{host="h1"} 1]]):label_values("host"))`,
 	String: func(data any) string { return fmt.Sprintf("http.Response(%d)", data.(*response).Status) },
 }
 
-// request makes a request for a script.
+// request sends a request for a script.
 func (o *Access) request(h *Binding, method, to string, body scripting.Value, opts *scripting.Map) (scripting.Value, error) {
 	req, err := o.newRequest(method, to, body, opts)
 	if err != nil {

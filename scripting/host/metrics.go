@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// metricsTable is ctx.metrics: metrics of the script's own, which weir shows
-// beside those of the node.
+// metricsTable implements ctx.metrics: the script's own metrics, which weir
+// exposes together with those of the node.
 func metricsTable(h *Binding) *scripting.Module {
 	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: fmt.Sprintf("Label values by name. All uses of a metric must have the same label names. At most %d labels; names have at most %d bytes and values at most %d bytes.", maxOwnLabels, maxOwnLabel, maxOwnValue)}
 	help := scripting.Param{Name: "help", Kind: scripting.KindString, Optional: true, Doc: fmt.Sprintf("The help text; the first use sets it. At most %d bytes.", maxOwnHelp)}

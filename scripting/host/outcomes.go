@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/scripting/egress"
 )
 
-// Outcomes count what became of a script's requests and commands.
+// Outcomes count the results of a script's requests and commands.
 type Outcomes struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Counter
@@ -40,7 +40,7 @@ func NewOutcomes() *Outcomes {
 	return o
 }
 
-// Collectors are those of what is needed.
+// Collectors returns the collectors for the given needs.
 func (o *Outcomes) Collectors(n scripting.Needs) (cs []prometheus.Collector) {
 	if n.HTTP {
 		cs = append(cs, o.requests, o.seconds)
@@ -68,7 +68,7 @@ func (o *Outcomes) command(err error) {
 	o.commands.WithLabelValues(outcome).Inc()
 }
 
-// failure is the class of an error from outside.
+// failure returns the class of an external error.
 func failure(err error) string {
 	if _, denied := errors.AsType[*egress.DeniedError](err); denied {
 		return "denied"

@@ -14,19 +14,19 @@ import (
 	"github.com/weir-run/weir/scripting/egress"
 )
 
-// Bounds of what comes from outside, in bytes: what a script gets unless it says
-// so, and the most that it can ask for.
+// Limits of external data, in bytes: the default, and the maximum that a script
+// can set.
 const (
 	outsideBytes    = 1 << 20
 	maxOutsideBytes = scripting.MaxString
-	// maxCommandLine bounds the arguments of a program together, and maxHeaderBytes
-	// the headers of a request or an answer, and its URL.
+	// maxCommandLine limits the total size of a program's arguments, and
+	// maxHeaderBytes the headers of a request or a response, and its URL.
 	maxCommandLine = 128 << 10
 	maxHeaderBytes = 64 << 10
 )
 
-// addOutside adds to ctx what is granted to a script, or everything for the
-// manual, which has no world.
+// addOutside adds the granted functions of a script to ctx, or all functions
+// for the manual, which has no Access.
 func addOutside(m *scripting.Module, h *Binding, o *Access) {
 	all := o == nil
 	if all {
@@ -55,7 +55,7 @@ func addOutside(m *scripting.Module, h *Binding, o *Access) {
 
 var needExamples = map[string]string{"http": "http = true", "env": `env = { "NAME" }`, "read": "read = true", "exec": `exec = { "NAME" }`}
 
-// envTable is ctx.env.
+// envTable implements ctx.env.
 func envTable(o *Access) *scripting.Module {
 	m := &scripting.Module{
 		Name: "env",
@@ -75,7 +75,7 @@ func envTable(o *Access) *scripting.Module {
 	return m
 }
 
-// secretFunc is ctx.secret.
+// secretFunc implements ctx.secret.
 func secretFunc() scripting.Function {
 	return scripting.Function{
 		Name: "secret",
@@ -93,7 +93,7 @@ func secretFunc() scripting.Function {
 	}
 }
 
-// readFunc is ctx.read.
+// readFunc implements ctx.read.
 func readFunc(h *Binding, o *Access) scripting.Function {
 	return scripting.Function{
 		Name: "read",
@@ -152,14 +152,14 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 	}
 }
 
-// reading is a file, of which so much may come: more could not be read.
+// reading is a file with the size limit with which it was read.
 type reading struct {
 	path  string
 	limit int64
 }
 
-// recordReading keeps what setup has read of a file; body is nil when it could not be
-// read.
+// recordReading records the content of a file that setup has read; body is nil
+// if it could not be read.
 func (o *Access) recordReading(k *Call, r reading, body []byte) {
 	if !k.Setup {
 		return
@@ -172,7 +172,7 @@ func (o *Access) recordReading(k *Call, r reading, body []byte) {
 	o.seen[r] = sha256.Sum256(body)
 }
 
-// Changed reports whether a file is another than the one that setup has read.
+// Changed reports whether a file differs from the one that setup has read.
 func (o *Access) Changed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,7 +185,7 @@ func (o *Access) Changed() bool {
 	return false
 }
 
-// execFunc is ctx.exec.
+// execFunc implements ctx.exec.
 func execFunc(h *Binding, o *Access) scripting.Function {
 	return scripting.Function{
 		Name: "exec",
@@ -295,7 +295,7 @@ func (o *Access) exec(h *Binding, name string, list scripting.Value, opts *scrip
 	})
 }
 
-// defaultPath is the PATH of programs when weir has none.
+// defaultPath is the PATH of programs if weir has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func (o *Access) lookupEnv(name string) (string, bool) {
@@ -323,7 +323,7 @@ func (o *Access) waitFor(h *Binding, opts *scripting.Map, fn func(ctx context.Co
 	})
 }
 
-// errTimeout is what an error wraps when the option timeout ended a wait.
+// errTimeout is wrapped by the error of a wait that the option timeout ended.
 var errTimeout = errors.New("timeout")
 
 func timeoutParam() scripting.Param {
@@ -381,7 +381,7 @@ func option[T any](opts *scripting.Map, name string) (v T, ok bool) {
 	return v, ok
 }
 
-// revealText returns a text, also of a secret.
+// revealText returns the text of a value, which may be a secret.
 func revealText(v scripting.Value) (string, bool) {
 	switch v := v.(type) {
 	case string:

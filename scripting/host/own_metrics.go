@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// ownPrefix is before the names of a script's own metrics: none of weir's
-	// begins with it.
+	// ownPrefix is the prefix of a script's own metrics. No metric of weir begins
+	// with it.
 	ownPrefix = "weir_script_custom_"
-	// maxOwnSeries bounds the series of a node's scripts, and maxOwnNames their
-	// metrics.
+	// maxOwnSeries is the maximum number of series of a node's scripts, and
+	// maxOwnNames the maximum number of their metrics.
 	maxOwnSeries = 1000
 	maxOwnNames  = 200
-	// maxOwnLabels, maxOwnLabel and maxOwnValue bound the labels of one, maxOwnHelp
-	// its help; the last three are bytes.
+	// maxOwnLabels, maxOwnLabel and maxOwnValue limit the labels of a series,
+	// maxOwnHelp its help. The last three are in bytes.
 	maxOwnLabels = 10
 	maxOwnLabel  = 100
 	maxOwnValue  = 256
 	maxOwnHelp   = 1000
-	// ownIdle is after how many sweeps, of a minute each, a series is forgotten
-	// that no version since the last reload has used.
+	// ownIdle is the number of sweeps, of a minute each, after which a series is
+	// removed that no version since the last reload has used.
 	ownIdle = 15
 )
 
@@ -41,11 +41,11 @@ const (
 	ownHistogram
 )
 
-// String returns the name of the function that makes one.
+// String returns the name of the function that creates a metric of this kind.
 func (k MetricKind) String() string { return [...]string{"counter", "gauge", "histogram"}[k] }
 
-// Metrics are the metrics that the scripts of one node count themselves. The
-// node's instances hand them down.
+// Metrics are the metrics that the scripts of one node define. The node's
+// instances pass them on.
 type Metrics struct {
 	refused     prometheus.Counter
 	description *prometheus.Desc
@@ -55,7 +55,7 @@ type Metrics struct {
 	count    int                // of series
 }
 
-// family is a metric: all series of one name.
+// family is a metric: all series with one name.
 type family struct {
 	kind   MetricKind
 	help   string
@@ -63,19 +63,19 @@ type family struct {
 	series map[string]*Series
 }
 
-// Series is one of them; without a metric when there were too many.
+// Series is one series. It has no metric if there were too many.
 type Series struct {
 	name      string
 	counter   prometheus.Counter
 	gauge     prometheus.Gauge
 	histogram prometheus.Histogram
 
-	instance uint64 // that asked for it last; under Metrics.mu
-	idle     int    // sweeps since it was used; under Metrics.mu
+	instance uint64 // that used it last; guarded by Metrics.mu
+	idle     int    // sweeps since its last use; guarded by Metrics.mu
 	used     atomic.Bool
 }
 
-// NewMetrics returns the metrics of a node whose scripts have counted nothing yet.
+// NewMetrics returns the metrics of a node without any series.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_script_custom_refused_total",
@@ -95,8 +95,8 @@ var (
 	ownLabel = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// Series returns a series, which it makes if there is none. msg says what is wrong
-// with the argument of that name.
+// Series returns a series, and creates it if necessary. msg describes the error
+// in the argument called name.
 func (m *Metrics) Series(instance uint64, kind MetricKind, name string, labels *scripting.Map, help string) (s *Series, wrong, msg string) {
 	if !ownName.MatchString(name) {
 		return nil, "name", fmt.Sprintf("must consist of lower-case letters, digits and underscores, begin with a letter and have at most 100 characters, unlike %.120q", name)
@@ -186,7 +186,8 @@ func (s *Series) collector() prometheus.Collector {
 	return s.histogram
 }
 
-// RemoveOutdated forgets the series that belonged to an older version of the script.
+// RemoveOutdated removes the series that belong to an older version of the
+// script.
 func (m *Metrics) RemoveOutdated(instance uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,8 +207,8 @@ func (m *Metrics) RemoveOutdated(instance uint64) {
 	}
 }
 
-// Describe names one metric, by which a registry knows the collector again;
-// what scripts count is not known before.
+// Describe sends one description, by which a registry identifies the collector;
+// the metrics of scripts are not known in advance.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.description }
 
 // Collect sends all of them.
@@ -215,7 +216,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.count == 0 {
-		return // a script that counts nothing
+		return // the script has no metrics
 	}
 	ch <- prometheus.MustNewConstMetric(m.description, prometheus.GaugeValue, float64(m.count))
 	m.refused.Collect(ch)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Reply is what a hook http answers.
+// Reply is the response of a hook http.
 type Reply struct {
 	Status int
 	header http.Header
@@ -27,11 +27,11 @@ var answerParam = scripting.Param{Kind: scripting.KindMap, Fields: []scripting.P
 	{Name: "json", Kind: scripting.KindAny, Doc: "A value to send as JSON."},
 }}
 
-// RequestType is the type of what a hook http is called with.
+// RequestType returns the type of the hook http's argument.
 func RequestType() *scripting.ObjectType { return requestType }
 
-// ownAnswerHeaders are what only the server sets: with them an answer could be
-// understood otherwise than it was meant.
+// ownAnswerHeaders are headers that only the server sets, because with them, a
+// response could be interpreted differently than intended.
 var ownAnswerHeaders = []string{"Connection", "Content-Length", "Transfer-Encoding", "Trailer", "Upgrade", "Keep-Alive", "Date"}
 
 const (
@@ -39,8 +39,8 @@ const (
 	jsonText  = "application/json"
 )
 
-// NewReply makes the answer of what a hook returned; encode is that of the
-// module json, nil without.
+// NewReply converts the result of a hook to a response. encode is the function
+// of the module json, or nil if there is no such module.
 func NewReply(v scripting.Value, encode *scripting.Function) (*Reply, error) {
 	a := &Reply{Status: http.StatusOK, header: http.Header{}}
 	switch v := v.(type) {
@@ -114,7 +114,7 @@ func (a *Reply) fill(m *scripting.Map, encode *scripting.Function) error {
 	return a.fits()
 }
 
-// fits checks what goes together.
+// fits checks combinations of fields.
 func (a *Reply) fits() error {
 	switch {
 	case a.Status < 200 || a.Status > 599:
@@ -125,7 +125,7 @@ func (a *Reply) fits() error {
 	return nil
 }
 
-// Write answers.
+// Write writes the response.
 func (a *Reply) Write(w http.ResponseWriter) {
 	h := w.Header()
 	for name, values := range a.header {
@@ -136,11 +136,11 @@ func (a *Reply) Write(w http.ResponseWriter) {
 		h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	}
 	w.WriteHeader(a.Status)
-	// An error is the client's: it went away.
+	// An error means that the client is gone.
 	_, _ = strings.NewReader(a.body).WriteTo(w)
 }
 
-// Refuse is an answer that is not the script's.
+// Refuse returns a response by weir instead of the script.
 func Refuse(status int, format string, args ...any) *Reply {
 	a := &Reply{Status: status, header: http.Header{"Content-Type": {plainText}}, body: fmt.Sprintf(format, args...) + "\n"}
 	if status == http.StatusServiceUnavailable {
@@ -149,5 +149,5 @@ func Refuse(status int, format string, args ...any) *Reply {
 	return a
 }
 
-// How long clients are asked to wait before they come again.
+// The value of Retry-After.
 const retryAfter = "1"

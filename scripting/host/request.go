@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// request is a request as the hook http has it. It is not written to.
+// request is a request in the hook http. It is immutable.
 type request struct {
 	method, path, remote string
 	query                url.Values
@@ -35,7 +35,8 @@ type request struct {
 	decode               *scripting.Function // of JSON; nil: there is no such module
 }
 
-// NewRequest makes what a hook sees of a request whose body has been read.
+// NewRequest returns the argument of a hook for a request whose body has been
+// read.
 func NewRequest(r *http.Request, route scripting.Route, body string, decode *scripting.Function) (*scripting.Object, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -54,7 +55,7 @@ func NewRequest(r *http.Request, route scripting.Route, body string, decode *scr
 	return &scripting.Object{Type: requestType, Data: q}, nil
 }
 
-// requestType is what the hook http gets.
+// requestType is the type of the hook http's argument.
 var requestType = &scripting.ObjectType{
 	Name: "http.Request",
 	Doc:  "A request received by a source.",
@@ -130,8 +131,8 @@ var requestType = &scripting.ObjectType{
 	},
 }
 
-// requestUse is an example of a hook's body, the request of a test, and what is
-// answered: a status or a body.
+// requestUse returns an example with a hook's body, the request of a test, and
+// the expected status or body.
 func requestUse(hook, asked, jsHook, jsAsked, want string) scripting.Use {
 	field := "body"
 	if want[0] != '"' {
@@ -180,7 +181,7 @@ func firsts(values url.Values) *scripting.Map {
 	return m
 }
 
-// HeaderMap are headers by their names in lower case.
+// HeaderMap returns headers by their names in lower case.
 func HeaderMap(h http.Header) *scripting.Map {
 	m := scripting.NewMap()
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -189,8 +190,8 @@ func HeaderMap(h http.Header) *scripting.Map {
 	return m
 }
 
-// authorizedMethod is req:authorized: a script cannot look into a secret, and
-// would not compare it in constant time.
+// authorizedMethod implements req:authorized: a script cannot read a secret,
+// and would not compare it in constant time.
 func authorizedMethod() scripting.Function {
 	secret := scripting.Param{Kind: scripting.KindAny, Doc: "A text or a secret."}
 	named := func(name, doc string) scripting.Param { p := secret; p.Name, p.Doc = name, doc; return p }
@@ -261,7 +262,7 @@ func (q *request) authorized(by *scripting.Map) (bool, error) {
 	return q.signed(signed)
 }
 
-// signed reports whether a header has the signature of the body.
+// signed reports whether a header contains the signature of the body.
 func (q *request) signed(by *scripting.Map) (bool, error) {
 	k, _ := by.Get("key")
 	key, err := secretOption(k, "key")
@@ -299,8 +300,8 @@ func (q *request) signed(by *scripting.Map) (bool, error) {
 	return hmac.Equal(got, h.Sum(nil)), nil
 }
 
-// secretOption returns a text, also of a secret, which must not be empty: it
-// would let everybody in.
+// secretOption returns a text, which may be a secret. It must not be empty,
+// because it would then match every request.
 func secretOption(v scripting.Value, name string) (string, error) {
 	s, ok := revealText(v)
 	if !ok {
@@ -313,11 +314,12 @@ func secretOption(v scripting.Value, name string) (string, error) {
 }
 
 func equalSecret(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b)) // not even the length shows
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b)) // hashes hide the length
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// BodyError is why a body was not read, and the status that says so.
+// BodyError is the reason why a body was not read, with the status of the
+// response.
 type BodyError struct {
 	Status int
 	err    error
@@ -325,7 +327,8 @@ type BodyError struct {
 
 func (e *BodyError) Error() string { return e.err.Error() }
 
-// ReadBody reads a body of at most limit bytes, packed and unpacked.
+// ReadBody reads a body of at most limit bytes, both compressed and
+// decompressed.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (string, error) {
 	tooLarge := &BodyError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes, the limit in script.requests.max_body_size", limit)}
 	if r.ContentLength > limit {

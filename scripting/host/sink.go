@@ -8,10 +8,10 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxReason is how long a reason may be, in bytes.
+// maxReason is the maximum length of a reason, in bytes.
 const maxReason = 1000
 
-// deliveryNow returns the delivery of the call at hand.
+// deliveryNow returns the delivery of the current call.
 func (h *Binding) deliveryNow(name string) (*Delivery, error) {
 	k := h.Call()
 	if k == nil || k.Delivery == nil {
@@ -22,10 +22,10 @@ func (h *Binding) deliveryNow(name string) (*Delivery, error) {
 
 func reasonOf(v scripting.Value) string {
 	s, _ := v.(string)
-	return strings.Clone(s[:min(len(s), maxReason)]) // of a text that may be long
+	return strings.Clone(s[:min(len(s), maxReason)]) // s may be part of a long text
 }
 
-// retryFunc is ctx.retry.
+// retryFunc implements ctx.retry.
 func retryFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "retry",
@@ -95,7 +95,7 @@ func afterOf(v scripting.Value) (d time.Duration, err error) {
 	return d, nil
 }
 
-// rejectFunc is ctx.reject.
+// rejectFunc implements ctx.reject.
 func rejectFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "reject",
@@ -155,7 +155,7 @@ t.metrics("a 1");`,
 	}
 }
 
-// attemptFunc is ctx.attempt.
+// attemptFunc implements ctx.attempt.
 func attemptFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "attempt",
@@ -188,7 +188,7 @@ export default defineSink({
 	}
 }
 
-// batchIDFunc is ctx.batch_id.
+// batchIDFunc implements ctx.batch_id.
 func batchIDFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "batch_id",

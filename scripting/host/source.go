@@ -2,7 +2,7 @@ package host
 
 import "github.com/weir-run/weir/scripting"
 
-// exportFunc is ctx.export.
+// exportFunc implements ctx.export.
 func exportFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name: "export",
@@ -39,7 +39,7 @@ export default defineSource({
 	}
 }
 
-// flushFunc is ctx.flush.
+// flushFunc implements ctx.flush.
 func flushFunc(h *Binding) scripting.Function {
 	return scripting.Function{
 		Name:   "flush",

@@ -18,12 +18,13 @@ type StateSlot struct {
 // stateRef is a piece of state in a VM.
 type stateRef struct {
 	*StateSlot
-	h *Binding // its call at hand says what time it is
+	h *Binding // provides the current time
 }
 
 var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the result of these hooks is cached and may depend only on labels and ctx.args; use metrics or logs")
 
-// collection returns the collection and the time, or why it cannot be used here.
+// collection returns the collection and the time, or an error if it cannot be
+// used in this call.
 func (r *stateRef) collection() (*state.Collection, int64, error) {
 	k := r.h.Call()
 	switch {
@@ -35,7 +36,7 @@ func (r *stateRef) collection() (*state.Collection, int64, error) {
 	return r.Collection, k.Now.UnixMilli(), nil
 }
 
-// stateModule makes ctx.state of a component.
+// stateModule creates ctx.state of a component.
 func stateModule(h *Binding, slots []*StateSlot) *scripting.Module {
 	m := &scripting.Module{
 		Name:  "state",
@@ -58,8 +59,8 @@ func stateModule(h *Binding, slots []*StateSlot) *scripting.Module {
 	return m
 }
 
-// stateTypes are the types of pieces of state, oldStateTypes those that migrate
-// reads; each by the index of its kind in StateKinds.
+// stateTypes are the types of pieces of state, and oldStateTypes those that
+// migrate reads; both are indexed by the kind's index in StateKinds.
 var stateTypes, oldStateTypes = func() (now, old []*scripting.ObjectType) {
 	for _, k := range scripting.StateKinds {
 		ms := stateMethods(k)
@@ -75,7 +76,7 @@ var stateTypes, oldStateTypes = func() (now, old []*scripting.ObjectType) {
 	return now, old
 }()
 
-// StateType is what a piece of state of a kind is in ctx.state.
+// StateType returns the type of a piece of state in ctx.state.
 func StateType(k state.Kind) *scripting.ObjectType { return ofKind(stateTypes, k) }
 
 func ofKind(types []*scripting.ObjectType, k state.Kind) *scripting.ObjectType {
@@ -87,7 +88,7 @@ func ofKind(types []*scripting.ObjectType, k state.Kind) *scripting.ObjectType {
 	panic("BUG: unknown kind of state " + string(k))
 }
 
-// OldState is what migrate gets of the collections of another version, by name.
+// OldState returns the collections of another version for migrate, by name.
 func OldState(h *Binding, cols []*state.Collection) *scripting.Map {
 	old := scripting.NewMap()
 	for _, col := range cols {
@@ -113,7 +114,7 @@ var stateDocs = map[state.Kind]string{
 	state.Queue:   "Values in the order in which they were added.",
 }
 
-// stateMethods are the methods of a kind of state.
+// stateMethods returns the methods of a kind of state.
 func stateMethods(kind state.Kind) []scripting.Function {
 	key := scripting.Param{Name: "key", Kind: scripting.KindString, Doc: "The key."}
 	value := scripting.Param{Name: "value", Kind: scripting.KindAny, Doc: "A string, a number, a bool, or a list or map of these. A copy is stored."}
@@ -177,7 +178,7 @@ func entriesResult(kind state.Kind) scripting.Result {
 	return scripting.Result{Kind: scripting.KindMap, Doc: "Values by key."}
 }
 
-// stateFunc makes a method of a kind of state.
+// stateFunc creates a method of a kind of state.
 func stateFunc(kind state.Kind, name, doc string, params []scripting.Param, result scripting.Result, fn func(c *state.Collection, now int64, args []scripting.Value) (scripting.Value, error)) scripting.Function {
 	return scripting.Function{Name: name, Doc: doc, Params: params, Result: result, Uses: stateUses(kind, name),
 		Fn: func(args []scripting.Value) (scripting.Value, error) {
@@ -238,7 +239,7 @@ func deleteState(c *state.Collection, now int64, args []scripting.Value) (script
 
 func updateState(c *state.Collection, now int64, args []scripting.Value) (scripting.Value, error) {
 	key, fn := args[0].(string), args[1].(scripting.Callback)
-	for { // whoever loses against another gets on: the other did
+	for { // if Swap fails, another call has made progress
 		old := c.Get(key, now)
 		in, err := StateValue(old)
 		if err != nil {
@@ -305,7 +306,7 @@ func clearState(c *state.Collection, _ int64, _ []scripting.Value) (scripting.Va
 	return nil, nil
 }
 
-// defaultEntries is how many entries a script gets if it does not say.
+// defaultEntries is the default number of returned entries.
 const defaultEntries = 10_000
 
 func entriesOfState(c *state.Collection, now int64, args []scripting.Value) (scripting.Value, error) {

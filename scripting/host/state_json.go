@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// appendValueJSON appends a value as JSON: whole numbers exactly, maps in their
-// order, and numbers that JSON has not as strings.
+// appendValueJSON appends a value as JSON: exact integers, maps in their order,
+// and numbers that JSON cannot represent as strings.
 func appendValueJSON(dst []byte, v scripting.Value) []byte {
 	switch v := v.(type) {
 	case bool:
@@ -64,7 +64,7 @@ func appendTextJSON(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
-// readValueJSON reads one value of JSON and nothing after it.
+// readValueJSON parses one JSON value with nothing after it.
 func readValueJSON(text string) (scripting.Value, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

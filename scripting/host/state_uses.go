@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// stateUses are the examples of a method of a kind of state.
+// stateUses returns the examples of a method of a kind of state.
 func stateUses(kind state.Kind, method string) []scripting.Use {
 	body := map[string]string{
 		"add":     `r.value = ctx.state.s:add(r.labels.job, r.value)`,
@@ -86,7 +86,7 @@ return weir.transform {
 	}}
 }
 
-// stateWrite is a call that writes an entry.
+// stateWrite returns a call that writes an entry.
 func stateWrite(kind state.Kind) string {
 	switch kind {
 	case state.Set:

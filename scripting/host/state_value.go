@@ -10,21 +10,21 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// Lists and maps are kept in state in a binary form, so that nothing of them is
-// shared with a script, their size is known and they can be written to disk as
-// they are. A value is a kind, as state numbers them for scalars, then:
-// a bool its byte, an int a varint, a float its 8 bytes, a string its length
-// and bytes; a list its length and elements, a map its length and, in their
-// order, keys and values.
+// Lists and maps in state have a binary form, so that they share nothing with a
+// script, their size is known and they can be written to disk directly. A value
+// is a kind, with the numbers of package state for scalars, followed by: the
+// byte of a bool, the varint of an int, the 8 bytes of a float, the length and
+// bytes of a string, the length and elements of a list, or the length of a map
+// and its keys and values in order.
 const (
 	formList = 'l'
 	formMap  = 'm'
 )
 
-// maxStateDepth is how deep a value may nest.
+// maxStateDepth is the maximum nesting of a value.
 const maxStateDepth = 20
 
-// stateValue returns a value in the form that state keeps.
+// stateValue converts a value to the form of package state.
 func stateValue(v scripting.Value) (state.Value, error) {
 	if v == scripting.Null {
 		return state.Value{Kind: state.Null}, nil
@@ -88,8 +88,8 @@ func appendStateForm(dst []byte, v scripting.Value, depth int) ([]byte, error) {
 	return dst, nil
 }
 
-// StateValue returns a value that state keeps in the form of scripts. An error
-// is damage, or a value that another version kept.
+// StateValue converts a value from package state. An error means that it is
+// damaged, or that another version stored it.
 func StateValue(v state.Value) (scripting.Value, error) {
 	switch v.Kind {
 	case state.None:
@@ -113,7 +113,7 @@ func StateValue(v state.Value) (scripting.Value, error) {
 	return out, nil
 }
 
-// formReader reads what appendStateForm wrote.
+// formReader reads the output of appendStateForm.
 type formReader struct {
 	b   string
 	bad bool
@@ -136,7 +136,7 @@ func (r *formReader) uvarint() uint64 {
 	return v
 }
 
-// length reads a length, of which each element takes at least a byte.
+// length reads a length. Each element takes at least one byte.
 func (r *formReader) length() int {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {

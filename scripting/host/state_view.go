@@ -16,21 +16,21 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// StateView is the state of a node as its user looks into it.
+// StateView is the state of a node for inspection by the user.
 type StateView struct {
 	Node string
 	Cols []*state.Collection
 	Now  int64 // Unix ms
 }
 
-// StoredState returns the persistent state of a node of a weir that does not
-// run, from its storage directory. It changes nothing there.
+// StoredState returns the persistent state of a node from the storage directory
+// of a weir that is not running. It changes nothing there.
 func StoredState(storage, node string, now time.Time) (*StateView, error) {
 	cols, err := state.Read(storage, node)
 	return &StateView{Node: node, Cols: cols, Now: now.UnixMilli()}, err
 }
 
-// NoStateError is that of a state, or a key, that is not there.
+// NoStateError means that a state, or a key, does not exist.
 type NoStateError struct{ msg string }
 
 func (e *NoStateError) Error() string { return e.msg }
@@ -57,8 +57,8 @@ func (v *StateView) noKey(name, key string) error {
 	return &NoStateError{fmt.Sprintf("cannot find key %q in state %s of %s", key, name, v.Node)}
 }
 
-// StoredNodes returns the nodes that have persistent state in a storage
-// directory, sorted. It returns those that it found with an error as well.
+// StoredNodes returns the nodes with persistent state in a storage directory,
+// sorted. In case of an error, it returns the nodes that it found as well.
 func StoredNodes(storage string) ([]string, error) { return state.Nodes(storage) }
 
 // StateSummary is a piece of state without its entries.
@@ -101,8 +101,8 @@ func (v *StateView) Summaries() []StateSummary {
 	return out
 }
 
-// Get writes JSON: what there is, the entries of a name, or the value of a key.
-// name and key may be empty.
+// Get writes JSON: a list of all state, the entries of a name, or the value of
+// a key. name and key may be empty.
 func (v *StateView) Get(w io.Writer, name string, key *string) error {
 	if name == "" {
 		e := json.NewEncoder(w)
@@ -141,8 +141,8 @@ func (v *StateView) Get(w io.Writer, name string, key *string) error {
 	return err
 }
 
-// Set changes a key; text is JSON. A set takes no value. To a queue, which has
-// no keys, one of the two is added as a value.
+// Set changes a key; text is JSON. A set has no value. A queue has no keys: one
+// of the two is added as a value.
 func (v *StateView) Set(name string, key, text *string) error {
 	c, err := v.find(name)
 	if err != nil {
@@ -200,7 +200,7 @@ func (v *StateView) Delete(name string, key *string) error {
 	return nil
 }
 
-// Export writes the entries, of all state or of a name, as lines of JSON.
+// Export writes the entries of all state, or of a name, as lines of JSON.
 func (v *StateView) Export(w io.Writer, name string) error {
 	cols := v.Cols
 	if name != "" {
@@ -237,8 +237,8 @@ func (v *StateView) Export(w io.Writer, name string) error {
 	return out.Flush()
 }
 
-// All returns the entries of a piece of state: a map by key, of a set the list of
-// its keys, sorted, of a queue that of its values.
+// All returns the entries of a piece of state: for a map the values by key, for
+// a set a sorted list of keys, for a queue a list of values.
 func (v *StateView) All(name string) (scripting.Value, error) {
 	col, err := v.find(name)
 	if err != nil {

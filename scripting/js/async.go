@@ -10,11 +10,11 @@ import (
 	"github.com/weir-run/weir/scripting/api"
 )
 
-// A hook may be async. What a host function waits for, it waits for where it is
-// called, and gives a promise that is settled: so that after the hook and the
-// jobs that it left, its promise is settled as well, or never will be.
+// A hook may be async. A host function that waits does so synchronously, and
+// returns a promise that is already settled. Therefore, after the hook and its
+// pending jobs have run, its promise is settled or will never be.
 
-// waited is the promise of what a host function waited for.
+// waited returns the promise for the result of a host function that waited.
 func (v *vm) waited(out goja.Value, err error) goja.Value {
 	p, resolve, reject := v.rt.NewPromise()
 	if err != nil {
@@ -25,8 +25,9 @@ func (v *vm) waited(out goja.Value, err error) goja.Value {
 	return v.rt.ToValue(p)
 }
 
-// awaited gives a promise of what f returns the names that its result has, to
-// say that an await is missing: they would be undefined, and no mistake.
+// awaited gives the promise of f's result getters with the names of the
+// result's fields, which report a missing await. Otherwise, they would silently
+// be undefined.
 func (v *vm) awaited(p goja.Value, name string, f *scripting.Function) goja.Value {
 	names := scripting.Names(f.Result.Fields)
 	if t := f.Result.Type; t != nil {
@@ -44,7 +45,7 @@ func (v *vm) awaited(p goja.Value, name string, f *scripting.Function) goja.Valu
 	return p
 }
 
-// promiseOf is the promise that x is, nil for none.
+// promiseOf returns x as a promise, or nil if it is not one.
 func promiseOf(x goja.Value) *goja.Promise {
 	if o, ok := x.(*goja.Object); ok {
 		return exported[*goja.Promise](o)
@@ -52,7 +53,8 @@ func promiseOf(x goja.Value) *goja.Promise {
 	return nil
 }
 
-// awaitPromise returns what a hook's promise came to, and what is no promise as it is.
+// awaitPromise returns the result of a hook's promise, or x itself if it is not
+// a promise.
 func (v *vm) awaitPromise(x goja.Value) (goja.Value, error) {
 	p := promiseOf(x)
 	if p == nil {
@@ -68,7 +70,7 @@ func (v *vm) awaitPromise(x goja.Value) (goja.Value, error) {
 	return nil, errors.New("the hook awaits a promise that nothing settles: only functions of weir that wait, such as ctx.http, give promises to wait for")
 }
 
-// track notes promises that are rejected while nobody listens.
+// track records rejected promises without a handler.
 func (v *vm) track(p *goja.Promise, op goja.PromiseRejectionOperation) {
 	if op == goja.PromiseRejectionHandle {
 		v.forget(p)
@@ -88,7 +90,7 @@ func (v *vm) forget(p *goja.Promise) {
 	}
 }
 
-// unheard is the error of a promise that was rejected and that nobody awaits.
+// unheard returns the error of a rejected promise without a handler.
 func (v *vm) unheard() error {
 	if len(v.rejected) == 0 {
 		return nil
@@ -98,7 +100,7 @@ func (v *vm) unheard() error {
 	return &rejection{p.Result()}
 }
 
-// remembered runs a hook whose answer is remembered, so that it cannot wait.
+// remembered runs a hook whose result is cached, so that it must not wait.
 func (v *vm) remembered(fn, arg goja.Value) error {
 	async := false
 	_, err := v.runWith(fn, func(out goja.Value) { async = promiseOf(out) != nil }, arg, v.ctx.series)

@@ -16,15 +16,14 @@ import (
 // native is a function that goja calls.
 type native = func(goja.FunctionCall) goja.Value
 
-// rowsHandle is `batch` of the hooks metrics and logs; there is one of each a
-// VM.
+// rowsHandle is `batch` of the hooks metrics and logs. Each VM has one of each.
 type rowsHandle struct {
 	hosted
 	v    *vm
 	logs bool
 }
 
-// window returns the rows of the hook that runs.
+// window returns the rows of the running hook.
 func (b *rowsHandle) window() *view.Window {
 	switch {
 	case b.logs && b.v.lines != nil:
@@ -36,15 +35,15 @@ func (b *rowsHandle) window() *view.Window {
 	return nil
 }
 
-// Len returns how many records there are, dropped ones among them.
+// Len returns the number of records, including dropped ones.
 func (b *rowsHandle) Len() int { return b.window().Len() }
 
-// Get returns a record, undefined for one that was dropped or is not there.
+// Get returns a record, or undefined if it was dropped or does not exist.
 func (b *rowsHandle) Get(i int) goja.Value {
 	m := b.window()
 	switch {
 	case i < 0 || i >= m.Len() || !m.Alive(i):
-		return goja.Undefined() // or the prototype would be asked
+		return goja.Undefined() // otherwise, the prototype would be searched
 	case b.logs:
 		return b.v.newLine(i).hosted.value()
 	}
@@ -60,7 +59,7 @@ func (b *rowsHandle) Set(int, goja.Value) bool {
 // SetLen refuses.
 func (b *rowsHandle) SetLen(int) bool { return b.Set(0, nil) }
 
-// openRows makes a batch with its methods.
+// openRows creates a batch object with its methods.
 func (v *vm) openRows(b *rowsHandle, t *scripting.ObjectType, methods map[string]native) goja.Value {
 	b.v = v
 	p := v.rt.NewObject()
@@ -83,7 +82,7 @@ func (v *vm) openBatch() {
 	}))
 }
 
-// windowOf returns the rows of the batch, of whatever signal, that a method was
+// windowOf returns the rows of the batch, of either signal, that a method was
 // called on.
 func (v *vm) windowOf(call goja.FunctionCall) *view.Window {
 	if b, ok := arrayOf(call.This).(*rowsHandle); ok {
@@ -102,7 +101,7 @@ func (v *vm) samples(call goja.FunctionCall) *view.Metrics {
 	return v.win
 }
 
-// current returns the rows of the batch of the hook that runs, nil for none.
+// current returns the rows of the running hook's batch, or nil.
 func (v *vm) current() *view.Window {
 	switch {
 	case v.win != nil:
@@ -113,7 +112,7 @@ func (v *vm) current() *view.Window {
 	return nil
 }
 
-// field returns the field of row i.
+// field returns a field of row i.
 func (v *vm) field(m *view.Metrics, c operation.Column, i int) goja.Value {
 	switch c.Kind {
 	case operation.LabelColumn:
@@ -132,7 +131,7 @@ func (v *vm) field(m *view.Metrics, c operation.Column, i int) goja.Value {
 	return goja.Undefined()
 }
 
-// rowNumber is a row number that a script passes.
+// rowNumber converts a row number from a script.
 func (v *vm) rowNumber(m *view.Window, x goja.Value) int {
 	f, ok := number(x)
 	if !ok {
@@ -148,8 +147,8 @@ func (v *vm) rowNumber(m *view.Window, x goja.Value) int {
 	return i
 }
 
-// setRowField sets a field as rows names them: labels by their names, those
-// that are called like a field as labels.<name>.
+// setRowField sets a field, with the names of rows: labels by their names, or
+// as labels.<name> if the name is that of a field.
 func (v *vm) setRowField(c *operation.Call, i int, field string, x goja.Value) {
 	if name, ok := strings.CutPrefix(field, "labels."); ok {
 		v.must(c.Window.SetLabel(i, name, v.labelValue(x, name)))
@@ -166,15 +165,15 @@ func (v *vm) setRowField(c *operation.Call, i int, field string, x goja.Value) {
 	v.setLineField(i, field, x, true)
 }
 
-// atOnce refuses a promise: what comes after it would come too late to be undone.
+// atOnce refuses a promise, because later changes could not be undone.
 func (v *vm) atOnce(x goja.Value) {
 	if promiseOf(x) != nil {
 		v.raise(errors.New("cannot wait in each: an error could not be undone; go over batch.records() with for, in an async hook"))
 	}
 }
 
-// eachRow calls step for one row at a time. An error undoes what was done to
-// that row, and what was emitted, and goes on with the next.
+// eachRow calls step for one row at a time. An error undoes the changes to that
+// row and its emitted records, and the loop continues with the next row.
 func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 	if v.hook == hookEach {
 		v.raise(errors.New("cannot use each inside of each: an error could not be undone; go over batch.records() inside"))
@@ -187,7 +186,7 @@ func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 		b = c.Logs
 	}
 	rows := scripting.RowsOf(c.Window, b, v.out, v.outLogs)
-	// One try for many records: the loop is entered again after an error.
+	// One try covers many records. After an error, the loop is entered again.
 	loop := func() { rows.Each(step) }
 	for {
 		ex := v.rt.Try(loop)
@@ -203,10 +202,10 @@ func (v *vm) eachRow(c *operation.Call, step func(row int)) {
 	}
 }
 
-// hookEach is what errors in the callback of each give as their hook.
+// hookEach is the hook of errors in the callback of each.
 const hookEach = "each"
 
-// hostString is a string that the host made.
+// hostString converts a string that the host created.
 func (v *vm) hostString(s string) goja.Value {
 	v.must(v.budget.chargeString(int64(len(s))))
 	return v.data.texts.value(s)

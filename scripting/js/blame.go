@@ -12,8 +12,8 @@ import (
 	"github.com/dop251/goja/token"
 )
 
-// goja's messages about undefined and null, and about what is no function, say
-// neither which expression nor which property it was.
+// goja's messages about undefined and null, and about values that are not
+// functions, do not name the expression or the property.
 var (
 	notObject   = regexp.MustCompile(`^TypeError: (?:Cannot convert undefined or null to object|Value is not object coercible|Value is not an object: (?:undefined|null))$`)
 	notIterable = regexp.MustCompile(`^TypeError: object is not iterable`)
@@ -21,8 +21,7 @@ var (
 	notFunction = regexp.MustCompile(`^TypeError: (?:Not a function: |Dynamic object is not callable|Object has no member '([^']*)')`)
 )
 
-// named is an error of goja's with the expression that it is about, as the script
-// writes it.
+// named adds the expression to an error of goja, as written in the script.
 func (p *program) named(c *chunk, line, col int, err error) error {
 	err = p.blamed(c, line, col, err)
 	if msg := err.Error(); c != nil && strings.HasPrefix(msg, "TypeError: ") && compiledImport.MatchString(msg) {
@@ -31,18 +30,19 @@ func (p *program) named(c *chunk, line, col int, err error) error {
 	return err
 }
 
-// compiledImport is what is imported as esbuild writes it: import_beside.one,
-// import_beside2.default, the number for a file that is imported again.
+// compiledImport matches imported names in the output of esbuild:
+// import_next.one, import_next2.default. The number is for a file that is
+// imported again.
 var compiledImport = regexp.MustCompile(`\bimport_(\w+)\.(default\b)?`)
 
 var notWord = regexp.MustCompile(`\W`)
 
-// defaultImport is an import that gives what a file exports by default a name.
+// defaultImport matches an import that names the default export of a file.
 var defaultImport = regexp.MustCompile(`(?m)^\s*import\s+(?:type\s+)?(\w+)\s*(?:,[^;"']*)?from\s*["'](?:[^"']*/)?([^"'/]+?)(?:\.\w+)?["']`)
 
-// asWritten replaces what is imported in a message by its name in the script.
+// asWritten replaces imported names in a message by their names in the script.
 func (c *chunk) asWritten(msg string) string {
-	names := map[string]string{} // of default imports, by the file's name
+	names := map[string]string{} // names of default imports, by the file's name
 	for _, m := range defaultImport.FindAllStringSubmatch(c.file.Text, -1) {
 		names[notWord.ReplaceAllString(m[2], "_")] = m[1]
 	}
@@ -56,8 +56,7 @@ func (c *chunk) asWritten(msg string) string {
 	})
 }
 
-// blamed is an error of goja's with the expression that it is about, as it is
-// compiled.
+// blamed adds the expression to an error of goja, as in the compiled code.
 func (p *program) blamed(c *chunk, line, col int, err error) error {
 	msg := err.Error()
 	var parts func(n ast.Node, name string) []ast.Expression
@@ -102,8 +101,8 @@ func (p *program) blamed(c *chunk, line, col int, err error) error {
 	return err
 }
 
-// nearest returns the text of that part, of all in a line, that begins nearest to
-// a column; "" when there is none like that.
+// nearest returns the text of the candidate in a line that begins nearest to a
+// column, or "" if none matches like.
 func (p *program) nearest(c *chunk, line, col int, like *regexp.Regexp, parts func(ast.Node) []ast.Expression) string {
 	code := file.NewFile(c.file.Name, c.code, c.tree.File.Base())
 	best, at := "", 1<<30
@@ -128,14 +127,14 @@ func (p *program) nearest(c *chunk, line, col int, like *regexp.Regexp, parts fu
 	return best
 }
 
-// nameable are expressions that say what they mean: names, properties, elements
-// and calls.
+// nameable matches expressions that are readable in a message: names,
+// properties, elements and calls.
 var nameable = regexp.MustCompile(`^[A-Za-z_$][\w$.?\[\]"'()]{0,79}$`)
 
-// short is any text that fits in a message.
+// short matches any text that fits in a message.
 var short = regexp.MustCompile(`^[^\n]{1,80}$`)
 
-// patterns are patterns of objects.
+// patterns returns destructured objects.
 func patterns(n ast.Node) []ast.Expression {
 	if b, ok := n.(*ast.Binding); ok {
 		if pattern, ok := b.Target.(*ast.ObjectPattern); ok {
@@ -145,7 +144,7 @@ func patterns(n ast.Node) []ast.Expression {
 	return nil
 }
 
-// ownerOf is what a property of a name is read of.
+// ownerOf returns the objects whose property called name is read.
 func ownerOf(n ast.Node, name string) []ast.Expression {
 	switch n := n.(type) {
 	case *ast.DotExpression:
@@ -158,8 +157,8 @@ func ownerOf(n ast.Node, name string) []ast.Expression {
 	return nil
 }
 
-// importedCallee is the function in (0, import_x.f)(), as which esbuild writes a
-// call of what is imported by its name.
+// importedCallee returns the function in (0, import_x.f)(), the form in which
+// esbuild writes a call of an imported function.
 func importedCallee(n ast.Node) []ast.Expression {
 	if call, ok := n.(*ast.CallExpression); ok {
 		if s, ok := call.Callee.(*ast.SequenceExpression); ok && len(s.Sequence) == 2 {
@@ -169,7 +168,7 @@ func importedCallee(n ast.Node) []ast.Expression {
 	return nil
 }
 
-// converted is what must be an object.
+// converted returns expressions that must be objects.
 func converted(n ast.Node, _ string) []ast.Expression {
 	switch n := n.(type) {
 	case *ast.CallExpression:
@@ -202,13 +201,13 @@ func converted(n ast.Node, _ string) []ast.Expression {
 	return iterated(n, "")
 }
 
-// iterated is what must be iterable.
+// iterated returns expressions that must be iterable.
 func iterated(n ast.Node, _ string) []ast.Expression {
 	switch n := n.(type) {
 	case *ast.ForOfStatement:
 		if into, ok := n.Into.(*ast.ForDeclaration); ok {
 			if _, each := into.Target.(*ast.ArrayPattern); each {
-				return nil // it may be an element that is not iterable
+				return nil // an element may be the value that is not iterable
 			}
 		}
 		return []ast.Expression{n.Source}
@@ -222,7 +221,7 @@ func iterated(n ast.Node, _ string) []ast.Expression {
 	return nil
 }
 
-// calleeOf is what is called, by a name unless that is "".
+// calleeOf returns the called expressions, with the given name unless it is "".
 func calleeOf(n ast.Node, name string) []ast.Expression {
 	call, ok := n.(*ast.CallExpression)
 	if !ok {
@@ -234,8 +233,8 @@ func calleeOf(n ast.Node, name string) []ast.Expression {
 	return []ast.Expression{call.Callee}
 }
 
-// advice returns what the linter says about a line, for an error in it that says
-// less; "" for nothing.
+// advice returns the linter's text about a line, to be added to an error in it,
+// or "".
 func (p *program) advice(name string, line int, err error) string {
 	for _, f := range p.found {
 		if !f.Warning && f.Err.File == name && f.Err.Line == line {

@@ -13,23 +13,23 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// A number or a string that Go hands to a script becomes an interface, which
-// costs an allocation each. These make interfaces that point at memory which
-// is there already and is never written again. A goja whose values are not what
-// they were makes them itself.
+// A number or a string that Go passes to a script becomes an interface, which
+// costs one allocation each. The functions below create interfaces that point
+// to existing immutable memory. If goja's values have another layout, goja
+// creates them itself.
 
-// engine is asked what goja's values are like. No script runs in it.
+// engine is used to inspect goja's values. It runs no scripts.
 var engine = goja.New()
 
 var trueValue, falseValue, emptyText = engine.ToValue(true), engine.ToValue(false), engine.ToValue("")
 
-// point makes a value of what is at p, which must never be written to again.
+// point returns a value that points to p, which must be immutable.
 func point(tab, p unsafe.Pointer) (x goja.Value) {
 	*(*golayout.Interface)(unsafe.Pointer(&x)) = golayout.Interface{Type: tab, Data: p}
 	return x
 }
 
-// numbers makes number values, many to an allocation.
+// numbers creates number values, many per allocation.
 type numbers struct {
 	floats []float64
 	ints   []int64
@@ -37,7 +37,7 @@ type numbers struct {
 
 const numberBlock = 128
 
-// small are the whole numbers that come most: of rows, of states.
+// small are the most common integers, such as row numbers.
 var small = func() (out [1024]goja.Value) {
 	for i := range out {
 		out[i] = engine.ToValue(i)
@@ -45,8 +45,8 @@ var small = func() (out [1024]goja.Value) {
 	return out
 }()
 
-// value is a number of a script. A whole number is one to goja as well, which
-// tells them from others by their type.
+// value converts a number to a script's value. goja has a separate type for
+// integers.
 func (n *numbers) value(f float64) goja.Value {
 	if i := int64(f); float64(i) == f && i <= maxSafe && i >= -maxSafe && (i != 0 || !math.Signbit(f)) {
 		return n.int(i)
@@ -61,7 +61,7 @@ func (n *numbers) value(f float64) goja.Value {
 	return point(floatTab, unsafe.Pointer(&n.floats[len(n.floats)-1]))
 }
 
-// int is a whole number of a script, a BigInt beyond 2^53.
+// int converts an integer to a script's value. Beyond 2^53, it is a BigInt.
 func (n *numbers) int(i int64) goja.Value {
 	switch {
 	case i >= 0 && i < int64(len(small)):
@@ -78,7 +78,8 @@ func (n *numbers) int(i int64) goja.Value {
 	return point(intTab, unsafe.Pointer(&n.ints[len(n.ints)-1]))
 }
 
-// number reads a number, which a BigInt and a text of digits are not.
+// number returns the value of a number. ok is false for a BigInt or a string of
+// digits.
 func number(x goja.Value) (f float64, ok bool) {
 	switch i := (*golayout.Interface)(unsafe.Pointer(&x)); {
 	case floatTab == nil:
@@ -91,7 +92,7 @@ func number(x goja.Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// exportedNumber is number as goja reads it.
+// exportedNumber is like number, but uses goja to read the value.
 func exportedNumber(x goja.Value) (f float64, ok bool) {
 	switch n := primitive(x).(type) {
 	case int64:
@@ -102,7 +103,7 @@ func exportedNumber(x goja.Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// boolean reads true or false.
+// boolean returns the value of a boolean.
 func boolean(x goja.Value) (b, ok bool) {
 	switch i := (*golayout.Interface)(unsafe.Pointer(&x)); {
 	case boolTab == nil:
@@ -119,7 +120,7 @@ func isBoolean(x goja.Value) bool {
 	return ok
 }
 
-// stringOf reads a string.
+// stringOf returns the value of a string.
 func stringOf(x goja.Value) (s string, ok bool) {
 	if i := (*golayout.Interface)(unsafe.Pointer(&x)); i.Type == asciiTab && asciiTab != nil {
 		return *(*string)(i.Data), true
@@ -130,11 +131,11 @@ func stringOf(x goja.Value) (s string, ok bool) {
 	return "", false
 }
 
-// ascii reports whether all bytes of s are: goja has a string as it is then,
-// and as UTF-16 otherwise.
+// ascii reports whether all bytes of s are ASCII. goja stores such a string as
+// it is, and all other strings as UTF-16.
 func ascii(s string) bool {
 	if asciiTab == nil {
-		return false // goja is to find out
+		return false // let goja decide
 	}
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	for ; len(b) >= 8; b = b[8:] {
@@ -150,21 +151,22 @@ func ascii(s string) bool {
 	return true
 }
 
-// texts makes string values.
+// texts creates string values.
 type texts struct {
 	view.Texts
-	wide map[string]goja.Value // short ones that goja has as UTF-16
-	// given counts the bytes of texts that the script got and may keep, since the last
-	// look at the memory of the VM.
+	wide map[string]goja.Value // short strings that goja stores as UTF-16
+	// given counts the bytes of texts that the script received and may keep, since
+	// the VM's memory was last measured.
 	given int64
 }
 
 const (
-	shortText = 64 // bytes that one may have to be taken for one that comes again
+	shortText = 64 // maximum length in bytes of texts that are cached because they may repeat
 	maxWide   = 1024
 )
 
-// value is a string of a script. s may be a part of something larger.
+// value converts a string to a script's value. s may be a substring of a larger
+// one.
 func (t *texts) value(s string) goja.Value {
 	switch {
 	case s == "":
@@ -195,7 +197,7 @@ func (t *texts) wideText(s string) goja.Value {
 	return x
 }
 
-// fixed is the string at p, which must never be written to again.
+// fixed converts the string at p, which must be immutable.
 func (t *texts) fixed(p *string) goja.Value {
 	if ascii(*p) {
 		t.given += int64(len(*p))

@@ -10,63 +10,64 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// budget bounds one call into a VM. goja looks before every instruction whether
-// it was interrupted, which is free, but calls nobody; so the time of the
-// scripts that run is taken by the watchdog, in ticks, and a call that has used
-// up its time is interrupted.
+// budget limits one call into a VM. goja checks before every instruction
+// whether it was interrupted, which costs nothing, but it has no callback.
+// Therefore, the watchdog measures the time of running scripts in ticks, and
+// interrupts a call that has used up its time.
 //
-// Native functions are not interrupted. They look themselves whether flag is
-// set, and are bounded in what one of them can do.
+// Native functions are not interrupted. They check flag themselves, and the
+// work of each one is limited.
 //
-// Once tripped a budget stays so: neither catch nor finally sees the end, and
-// the VM is thrown away afterwards.
+// After a budget has tripped, it stays tripped: neither catch nor finally can
+// stop it, and the VM is discarded.
 type budget struct {
 	rt      *goja.Runtime
-	limit   time.Duration // of ran
-	setting string        // what a message says of where limit was set
-	bytes   int64         // of strings that native functions may still make
+	limit   time.Duration // maximum of ran
+	setting string        // description in messages of the setting for limit
+	bytes   int64         // bytes of strings that native functions may still create
 	allowed int64
 	heap    heap
-	held    func(limit int) int // what the VM holds
+	held    func(limit int) int // measures the memory of the VM
 
-	flag atomic.Uint32         // what native functions are to do; 0 is nothing
+	flag atomic.Uint32         // requests to native functions; 0 if there are none
 	why  atomic.Pointer[error] // the call was stopped
 
-	spent, max      int64 // of work of the host
+	spent, max      int64 // work of the host
 	entered, paused int
-	worked          time.Duration // since the last look at what the VM holds between calls
+	worked          time.Duration // since the VM's memory was last measured between calls
 
-	// While the watchdog has it these are the watchdog's.
-	index   int           // in the watchdog's list; -1: it is not there
-	started time.Time     // of the call, later by what it waited
+	// While the budget is in the watchdog's list, these belong to the watchdog.
+	index   int           // index in the watchdog's list; -1 if it is not in it
+	started time.Time     // start of the call, moved by the time that it waited
 	looked  time.Time     // when ran was last added to
-	ran     time.Duration // by the script, until looked
-	left    time.Time     // when it was left, to wait or for good
+	ran     time.Duration // time used by the script until looked
+	left    time.Time     // when the VM was left, to wait or at the end
 }
 
 const (
-	// flagLook asks for a look at what the VM holds, flagStop for the end.
+	// flagLook requests a measurement of the VM's memory, flagStop the end of the
+	// call.
 	flagLook = 1 << iota
 	flagStop
 )
 
 const (
-	// wallFactor and leastWall bound the whole call, however little of it the
-	// script ran: what a busy machine does with the rest is not its fault.
+	// wallFactor and leastWall limit the total time of a call, however little CPU
+	// time the script used on a busy machine.
 	wallFactor = 10
 	leastWall  = 10 * time.Second
-	// stringBytes is what native functions may make of strings in a call, plus
-	// stringBytesPerRecord for each record.
+	// stringBytes is the limit for strings that native functions create in a call,
+	// plus stringBytesPerRecord per record.
 	stringBytes          = 64 << 20
 	stringBytesPerRecord = 4 << 10
-	// workPerMicro turns the time limit into one of what the host does.
+	// workPerMicro converts the time limit into a limit for the work of the host.
 	workPerMicro = 1000
-	// usualTime is the limit of time that stringBytes is for.
+	// usualTime is the time limit to which stringBytes applies.
 	usualTime = 200 * time.Millisecond
 )
 
-// start begins a call. The script runs between enter and leave; it may be in
-// between already, and begins again then.
+// start begins a call. The script runs between enter and leave. If it has
+// already entered, its time starts again.
 func (b *budget) start(limit time.Duration, records int) {
 	watching.runUnwatched(func() {
 		b.limit, b.ran, b.started = limit, 0, time.Time{}
@@ -80,13 +81,13 @@ func (b *budget) start(limit time.Duration, records int) {
 	b.spent, b.max = 0, limit.Microseconds()*workPerMicro
 }
 
-// memory sets what the VM may hold.
+// memory sets the memory limit of the VM.
 func (b *budget) memory(limit int64, setting string) {
 	watching.runUnwatched(func() { b.heap.start(limit, setting) })
 }
 
-// enter says that the script runs from here on the calling goroutine, leave
-// that it does not. Nested calls have no effect.
+// enter marks the start of running the script on the calling goroutine, leave
+// the end. Nested calls have no effect.
 func (b *budget) enter() {
 	if b.entered++; b.entered > 1 {
 		return
@@ -111,7 +112,8 @@ func (b *budget) leave() {
 	b.worked += b.ran
 }
 
-// pause stops the time of the call, which waits for the outside until resume.
+// pause stops the time of the call, which waits for external events until
+// resume.
 func (b *budget) pause() error {
 	b.paused, b.entered = b.entered, 1
 	b.leave()
@@ -123,15 +125,15 @@ func (b *budget) resume() {
 	b.entered = b.paused
 }
 
-// addTime adds the time since the last look, as far as a tick can take: what is
-// longer is time in which the machine did something else.
+// addTime adds the time since the last tick, up to the maximum for a tick: in
+// the rest of the time, the machine did something else.
 func (b *budget) addTime(now time.Time) {
 	b.ran += min(now.Sub(b.looked), maxGap)
 	b.looked = now
 }
 
-// used is the time that the script took in the call so far, without what it
-// waited.
+// used returns the time that the script has used in the call so far, without
+// waiting.
 func (b *budget) used() time.Duration {
 	if b.entered > 0 {
 		watching.runUnwatched(func() { b.addTime(time.Now()) })
@@ -139,7 +141,7 @@ func (b *budget) used() time.Duration {
 	return b.ran
 }
 
-// err says why the call was stopped; nil: it was not.
+// err returns why the call was stopped, or nil if it was not.
 func (b *budget) err() error {
 	if p := b.why.Load(); p != nil {
 		return *p
@@ -147,8 +149,7 @@ func (b *budget) err() error {
 	return nil
 }
 
-// stopCall stops the call. It may be called by any goroutine while the budget is
-// entered.
+// stopCall stops the call. Any goroutine may call it while the script runs.
 func (b *budget) stopCall(err error) error {
 	if b.why.CompareAndSwap(nil, &err) {
 		b.flag.Or(flagStop)
@@ -157,7 +158,7 @@ func (b *budget) stopCall(err error) error {
 	return b.err()
 }
 
-// tick is the watchdog's look at a script that runs.
+// tick checks a running script for the watchdog.
 func (b *budget) tick(now time.Time, m *memoryNow) {
 	b.addTime(now)
 	if b.ran > b.limit || now.Sub(b.started) > max(wallFactor*b.limit, leastWall) {
@@ -169,7 +170,7 @@ func (b *budget) tick(now time.Time, m *memoryNow) {
 	}
 }
 
-// checkFlag does what flag asks for.
+// checkFlag handles the requests in flag.
 func (b *budget) checkFlag() error {
 	if b.flag.Load()&flagLook != 0 {
 		b.flag.And(^uint32(flagLook))
@@ -180,7 +181,8 @@ func (b *budget) checkFlag() error {
 	return b.err()
 }
 
-// check is for native functions: it does not return when the call was stopped.
+// check is called by native functions. It does not return if the call was
+// stopped.
 func (b *budget) check() {
 	if b.flag.Load() != 0 && b.checkFlag() != nil {
 		// An interrupted runtime panics with this value; the reason is in why.
@@ -188,8 +190,8 @@ func (b *budget) check() {
 	}
 }
 
-// stopped is for functions of the host that are at work: its error is that the
-// call was stopped.
+// stopped is called by working host functions. It returns an error if the call
+// was stopped.
 func (b *budget) stopped() error {
 	if b.flag.Load() == 0 {
 		return nil
@@ -197,9 +199,9 @@ func (b *budget) stopped() error {
 	return b.checkFlag()
 }
 
-// charge is for functions of the host: it takes n for work that is about as
-// much as n instructions, which bounds them whatever the clock says. The error
-// is that the call was stopped.
+// charge is called by host functions. It charges n for work that corresponds to
+// about n instructions, which limits it independently of the clock. It returns
+// an error if the call was stopped.
 func (b *budget) charge(n int64) error {
 	if b.spent += n; b.spent > b.max {
 		return b.stopCall(fmt.Errorf("%w: the call made the host do more than the work of %d instructions%s", scripting.ErrLimit, b.max, b.setting))
@@ -207,10 +209,10 @@ func (b *budget) charge(n int64) error {
 	return b.stopped()
 }
 
-// native says that a function of the host is at work on so many bytes.
+// native charges the work of a host function on the given number of bytes.
 func (b *budget) native(bytes int) { b.spent += int64(bytes >> 5) }
 
-// chargeString takes n bytes for a string that is about to be made.
+// chargeString charges n bytes for a string that will be created.
 func (b *budget) chargeString(n int64) error {
 	if n > scripting.MaxString {
 		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, scripting.MaxString)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// openClock makes Date tell the time that ctx.now() does, and Math.random say
-// that there is none: the same input gives the same output.
+// openClock makes Date return the time of ctx.now(), and Math.random throw an
+// error, so that the same input gives the same output.
 func (v *vm) openClock() {
 	v.rt.SetTimeSource(v.now)
 	v.rt.SetRandSource(func() float64 {
@@ -15,7 +15,7 @@ func (v *vm) openClock() {
 	})
 }
 
-// now is the time of the call. Date asks it where it is given no time.
+// now returns the time of the call. Date uses it if no time is passed.
 func (v *vm) now() time.Time {
 	switch {
 	case v.seen != nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// openContext makes `ctx`: one for metrics, and one for series, where all that
-// may change its answer is refused, because the answer is remembered.
+// openContext creates two `ctx` objects. In the one for series, everything that
+// could change its result is refused, because the result is cached.
 func (v *vm) openContext() {
 	args := v.contextArgs()
 	whole := v.rt.NewObject()
@@ -43,11 +43,11 @@ func (v *vm) openContext() {
 	}))
 }
 
-// contextArgs makes ctx.args.
+// contextArgs creates ctx.args.
 func (v *vm) contextArgs() *goja.Object {
 	args := v.rt.NewObject()
 	var names []string
-	for _, a := range v.prog.def.Args { // in their order, and undefined what was left out
+	for _, a := range v.prog.def.Args { // in order of declaration; omitted arguments are undefined
 		names = append(names, a.Name)
 		v.put(args, a.Name, v.argValue(v.host.Args[a.Name]))
 	}
@@ -60,7 +60,7 @@ func (v *vm) contextArgs() *goja.Object {
 	}))
 }
 
-// argValue is a block's argument in a script, read-only.
+// argValue converts a block's argument to a read-only script value.
 func (v *vm) argValue(x any) goja.Value {
 	switch x := x.(type) {
 	case scripting.Secret:
@@ -88,7 +88,8 @@ func (v *vm) argValue(x any) goja.Value {
 	return v.fromGo(x)
 }
 
-// pattern is a regular expression of the config as the module re makes one.
+// pattern converts a regular expression of the config to an object of the
+// module re.
 func (v *vm) pattern(re scripting.Regexp) goja.Value {
 	if o, err := scripting.CompilePattern(v.prog.stdlib, string(re)); err == nil { // checked when it was decoded
 		return v.fromGo(o)
@@ -101,7 +102,7 @@ var levels = []struct {
 	level slog.Level
 }{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError}}
 
-// newLog makes ctx.log: info(msg, fields) and so on.
+// newLog creates ctx.log: info(msg, fields) and so on.
 func (v *vm) newLog() *goja.Object {
 	o := v.rt.NewObject()
 	for _, l := range levels {
@@ -127,7 +128,7 @@ func (v *vm) newLog() *goja.Object {
 	}))
 }
 
-// openConsole makes console, which logs as ctx.log does.
+// openConsole creates console, which logs like ctx.log.
 func (v *vm) openConsole() {
 	o := v.rt.NewObject()
 	method := func(name string, level slog.Level) {
@@ -150,11 +151,11 @@ func (v *vm) openConsole() {
 	v.must(v.rt.GlobalObject().DefineDataProperty("console", o, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE))
 }
 
-// maxText is how long a value may be in a line of the log, in bytes.
+// maxText is the maximum length of a value in a log line, in bytes.
 const maxText = 1000
 
-// text is a value in a line of the log: strings as they are, records and batches
-// as text, the rest as JSON.
+// text formats a value for a log line: strings unchanged, records and batches
+// as text, everything else as JSON.
 func (v *vm) text(x goja.Value) string {
 	s := ""
 	switch o, isObject := x.(*goja.Object); {
@@ -200,8 +201,8 @@ func (v *vm) logValue(x goja.Value) any {
 	return v.text(x)
 }
 
-// bindContext puts the parts of ctx into o. Its functions are refused in
-// series, wherever a script kept ctx.
+// bindContext adds the parts of ctx to o. Its functions are refused in series,
+// even if a script kept ctx.
 func (v *vm) bindContext(o *goja.Object, m *scripting.Module) {
 	for i := range m.Funcs {
 		f := m.Funcs[i].Camel()

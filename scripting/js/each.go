@@ -10,7 +10,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// each is it.each(cases): a function that declares a test for each case.
+// each implements it.each(cases): it returns a function that declares a test
+// for each case.
 func (t *test) each(declare *scripting.Function, call goja.FunctionCall) goja.Value {
 	v := t.v
 	cases, ok := t.items(call.Argument(0))
@@ -39,8 +40,8 @@ func (t *test) each(declare *scripting.Function, call goja.FunctionCall) goja.Va
 	})
 }
 
-// title is the name of a case: %s and its like are its arguments, $key what it
-// has.
+// title returns the name of a case. %s and similar verbs stand for its
+// arguments, $key for a field.
 func (t *test) title(format string, index int, c goja.Value, args []goja.Value) string {
 	var b strings.Builder
 	next := 0
@@ -91,8 +92,8 @@ func (t *test) verb(verb byte, x goja.Value) string {
 	return t.showFlat(x)
 }
 
-// named reads the key that text begins with, "a.b", and says what a case has
-// there; 0 for nothing.
+// named reads the key at the beginning of text, "a.b", and returns its length
+// and the value in the case. The length is 0 if there is no such key.
 func (t *test) named(text string, c goja.Value) (length int, shown string) {
 	end := 0
 	for end < len(text) && (text[end] == '.' || text[end] == '_' || text[end] >= '0' && text[end] <= '9' || text[end]|0x20 >= 'a' && text[end]|0x20 <= 'z') {

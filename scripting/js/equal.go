@@ -8,18 +8,18 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// equality compares values as expect of a test does. The rules are vitest's.
+// equality compares values for expect in tests. The rules are vitest's.
 //
 // Source: https://vitest.dev/api/expect.html#toequal
 type equality struct {
 	t      *test
 	strict bool // toStrictEqual: classes, undefined keys and holes count
-	part   bool // toMatchObject: what is wanted may have less
+	part   bool // toMatchObject: got may have additional properties
 	pairs  map[[2]*goja.Object]bool
 	depth  int
 }
 
-// equal reports whether got is what is wanted.
+// equal reports whether got equals want.
 func (t *test) equal(got, want goja.Value, e equality) bool {
 	e.t, e.pairs = t, map[[2]*goja.Object]bool{}
 	return e.values(got, want)
@@ -39,7 +39,7 @@ func (e *equality) values(got, want goja.Value) bool {
 	}
 	e.t.v.must(e.t.v.budget.charge(4))
 	if e.pairs[[2]*goja.Object{x, y}] {
-		return true // a circle, which is decided further up
+		return true // a cycle; the result is decided further up
 	}
 	if e.depth++; e.depth > maxValueDepth*10 {
 		e.t.v.raise(fmt.Errorf("cannot compare values that nest deeper than %d", maxValueDepth*10))
@@ -56,7 +56,7 @@ func (e *equality) objects(x, y *goja.Object) bool {
 		return a != nil && b != nil && sameHosts(a, b)
 	}
 	if isFunction(x) || isFunction(y) || promiseOf(x) != nil || promiseOf(y) != nil {
-		return false // they would be the same one
+		return false // equal ones would be identical
 	}
 	kind := x.ClassName()
 	if kind != y.ClassName() || e.strict && x.Prototype() != y.Prototype() {
@@ -85,7 +85,7 @@ func (e *equality) objects(x, y *goja.Object) bool {
 	return e.properties(x, y)
 }
 
-// sameHosts compares values of the host's.
+// sameHosts compares host objects.
 func sameHosts(a, b any) bool {
 	x, ok1 := a.(*scripting.Object)
 	y, ok2 := b.(*scripting.Object)
@@ -95,8 +95,8 @@ func sameHosts(a, b any) bool {
 	return x.Type == y.Type && x.Data == y.Data
 }
 
-// properties compares what two objects have of their own. With part, what is
-// wanted may also be inherited.
+// properties compares the own properties of two objects. With part, the wanted
+// properties may also be inherited.
 func (e *equality) properties(x, y *goja.Object) bool {
 	for _, k := range e.t.v.keys(y) {
 		if !e.property(x, y, k) {
@@ -138,8 +138,8 @@ func (e *equality) property(x, y *goja.Object, key string) bool {
 	return e.values(x.Get(key), y.Get(key))
 }
 
-// maps compares Maps whatever their order. A key that is an object may be
-// another one that is equal.
+// maps compares Maps, ignoring the order. Keys that are objects are compared by
+// equality.
 func (e *equality) maps(x, y *goja.Object) bool {
 	return e.entries(x, y, func(a, b *goja.Object) bool {
 		return e.values(a.Get("0"), b.Get("0")) && e.values(a.Get("1"), b.Get("1"))
@@ -150,7 +150,7 @@ func (e *equality) sets(x, y *goja.Object) bool {
 	return e.entries(x, y, func(a, b *goja.Object) bool { return e.values(a.Get("0"), b.Get("0")) })
 }
 
-// entries finds for each entry of y one of x that nothing else has found.
+// entries finds a different matching entry of x for each entry of y.
 func (e *equality) entries(x, y *goja.Object, same func(a, b *goja.Object) bool) bool {
 	have, want := e.t.entries(x), e.t.entries(y)
 	if len(have) != len(want) {
@@ -175,7 +175,8 @@ func (e *equality) entries(x, y *goja.Object, same func(a, b *goja.Object) bool)
 	return true
 }
 
-// entries are those of a Map, or of a Set, of which a value is also the key.
+// entries returns the entries of a Map, or of a Set, whose values are also the
+// keys.
 func (t *test) entries(o *goja.Object) (out []*goja.Object) {
 	t.v.rt.ForOf(t.call(o, "entries"), func(x goja.Value) bool {
 		out = append(out, x.(*goja.Object))
@@ -197,7 +198,7 @@ func (t *test) call(o *goja.Object, name string, args ...goja.Value) goja.Value 
 	return out
 }
 
-// has reports whether an object has a property of its own.
+// has reports whether an object has an own property.
 func (t *test) has(o *goja.Object, key string) bool {
 	out, err := t.hasOwn(goja.Undefined(), o, t.v.rt.ToValue(key))
 	t.v.must(err)

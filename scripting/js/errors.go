@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// maxTrace is how many frames of a stack are kept.
+	// maxTrace is the maximum number of frames of a stack.
 	maxTrace = 20
-	// maxMessage is how long a script's message may be where it is reported, in bytes.
+	// maxMessage is the maximum length of a script's message in a report, in
+	// bytes.
 	maxMessage = 4 << 10
 )
 
@@ -26,15 +27,15 @@ type thrown struct {
 	err error
 }
 
-// panicked is a Go panic in a host function: our bug.
+// panicked is a Go panic in a host function: a bug in weir.
 type panicked struct {
 	value  any
 	stack  []byte
-	engine bool // it is goja's own
+	engine bool // it happened in goja
 }
 
 func newPanicked(value any, stack []byte) *panicked {
-	// The frame behind that of the runtime's panic is the one to blame.
+	// The frame after the runtime's panic frame caused it.
 	_, at, _ := bytes.Cut(stack, []byte("\npanic("))
 	for line := range bytes.Lines(at) {
 		if len(line) == 0 || line[0] == '\t' || bytes.HasPrefix(line, []byte("runtime.")) || bytes.Contains(line, []byte("0x")) && bytes.HasPrefix(line, []byte("{")) {
@@ -54,8 +55,8 @@ func (p *panicked) Error() string {
 	return fmt.Sprintf("BUG: panic in a host function: %v", p.value)
 }
 
-// raise throws a Go error in the script. An error that goja returned is
-// thrown unchanged.
+// raise throws a Go error in the script. An error that goja returned is thrown
+// unchanged.
 func (v *vm) raise(err error) {
 	switch e := err.(type) {
 	case *goja.Exception, *goja.InterruptedError, *goja.StackOverflowError:
@@ -74,7 +75,7 @@ func (v *vm) must(err error) {
 	}
 }
 
-// errorObject is the Error that stands for a Go error in the script.
+// errorObject returns an Error that represents a Go error in the script.
 func (v *vm) errorObject(err error) *goja.Object {
 	ctor := v.intrinsics.err
 	if _, wrong := errors.AsType[*scripting.ArgError](err); wrong {
@@ -89,7 +90,8 @@ func (v *vm) errorObject(err error) *goja.Object {
 	return obj
 }
 
-// goError is the Go error that an Error stands for, nil for one of the script's.
+// goError returns the Go error that an Error represents, or nil for an error of
+// the script.
 func (v *vm) goError(x goja.Value) error {
 	obj, ok := x.(*goja.Object)
 	if !ok {
@@ -103,7 +105,7 @@ func (v *vm) goError(x goja.Value) error {
 	return nil
 }
 
-// passedOn is the Go error for what a callback threw.
+// passedOn converts an error that a callback threw to a Go error.
 func (v *vm) passedOn(err error) error {
 	if err := v.budget.err(); err != nil {
 		return err
@@ -118,12 +120,13 @@ func (v *vm) passedOn(err error) error {
 	return errors.New(v.message(ex.Value()))
 }
 
-// rejection is the reason of a promise that was rejected.
+// rejection is the reason of a rejected promise.
 type rejection struct{ reason goja.Value }
 
 func (*rejection) Error() string { return "rejected" }
 
-// scriptError makes an *scripting.Error of what a call into the script returned.
+// scriptError converts an error from a call into the script to an
+// *scripting.Error.
 func (v *vm) scriptError(err error) error {
 	if e, ok := err.(*scripting.Error); ok {
 		return e
@@ -165,7 +168,7 @@ func (v *vm) scriptError(err error) error {
 		inner = err
 	}
 	if e, ok := inner.(*scripting.Error); ok && e.File != "" {
-		return e // of a function that a test gave to the host
+		return e // from a function that a test passed to the host
 	}
 	out := v.prog.main.file.Error(v.hookLine(), v.hook, inner)
 	if len(frames) > 0 {
@@ -183,7 +186,7 @@ func (v *vm) scriptError(err error) error {
 	return out
 }
 
-// reason is the error for what the script threw.
+// reason returns the error for a value that the script threw.
 func (v *vm) reason(x goja.Value) error {
 	if e := v.goError(x); e != nil {
 		return e
@@ -191,7 +194,7 @@ func (v *vm) reason(x goja.Value) error {
 	return errors.New(v.message(x))
 }
 
-// message is what a thrown value says.
+// message returns the message of a thrown value.
 func (v *vm) message(x goja.Value) string {
 	out := ""
 	if err := v.try(func() error { out = messageOf(x); return nil }); err != nil {
@@ -237,7 +240,7 @@ func cut(msg string) string {
 	return msg
 }
 
-// frames are the script's of goja's.
+// frames converts goja's frames to those of the script.
 func (v *vm) frames(stack []goja.StackFrame) (out []scripting.Frame, cols []int) {
 	for i := range stack {
 		f := &stack[i]
@@ -255,8 +258,8 @@ func (v *vm) frames(stack []goja.StackFrame) (out []scripting.Frame, cols []int)
 	return out, cols
 }
 
-// stackOf is the stack in an Error, which goja tells as text alone: of where it
-// was made, not of where it was thrown again.
+// stackOf returns the stack of an Error, which goja provides only as text. It
+// is the stack where the error was created, not where it was thrown again.
 func (v *vm) stackOf(x goja.Value) (out []scripting.Frame, cols []int) {
 	o, ok := x.(*goja.Object)
 	if !ok || o.ClassName() != "Error" {
@@ -281,7 +284,7 @@ func (v *vm) stackOf(x goja.Value) (out []scripting.Frame, cols []int) {
 	return out, cols
 }
 
-// frame reads a line of a stack as goja writes it: f (scripts/x.ts:3:4(12)).
+// frame parses a line of a stack as goja writes it: f (scripts/x.ts:3:4(12)).
 func (p *program) frame(line string) (f scripting.Frame, col int, ok bool) {
 	f.Func = "function"
 	line = strings.TrimSpace(line)

@@ -12,34 +12,34 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// expects is what the expectations of a test file share.
+// expects contains the data that the expectations of a test file share.
 type expects struct {
-	value  *goja.Symbol                   // the key of the value that an expectation is about
-	what   *goja.Symbol                   // the key of the message of an expectation
-	protos map[way]*goja.Object           // of expectations
-	likes  map[*goja.Object]*like         // that stand for values
-	count  int                            // of the test at hand
+	value  *goja.Symbol                   // key of the value that an expectation checks
+	what   *goja.Symbol                   // key of the message of an expectation
+	protos map[way]*goja.Object           // prototypes of expectations
+	likes  map[*goja.Object]*like         // asymmetric matchers
+	count  int                            // of the current test
 	wanted func(count int) (string, bool) // nil: any number
 }
 
-// way is how an expectation looks at its value.
+// way is how an expectation checks its value.
 type way struct {
 	negated bool
 	settled string // resolves, rejects, or "" for the value itself
 }
 
-// verdict is what a matcher says.
+// verdict is the result of a matcher.
 type verdict struct {
 	ok bool
-	// rest ends the sentence "expected x to …".
+	// rest completes the sentence "expected x to …".
 	rest string
-	// want and got are compared line by line where one sentence does not show it.
+	// want and got are shown as a difference by lines if a sentence is not enough.
 	want, got string
-	// err is a check of the host's, which says by itself what is wrong.
+	// err is the complete error of a check by the host.
 	err error
 }
 
-// openExpect makes expect.
+// openExpect creates expect.
 func (t *test) openExpect() *goja.Object {
 	v := t.v
 	t.value, t.what = goja.NewSymbol("value"), goja.NewSymbol("message")
@@ -75,7 +75,7 @@ func (t *test) openExpect() *goja.Object {
 	return t.guarded(expect, "expect.", names)
 }
 
-// openExpectation makes the prototype of expectations of one way.
+// openExpectation creates the prototype of expectations for one way.
 func (t *test) openExpectation(w way, p *goja.Object) {
 	v := t.v
 	var names []string
@@ -112,8 +112,7 @@ func (t *test) openExpectation(w way, p *goja.Object) {
 	t.guarded(p, "", names)
 }
 
-// guarded makes it an error to read a name that an object of the API does not
-// have, which says what to do instead.
+// guarded makes reading an unknown name of an API object an error with a hint.
 func (t *test) guarded(o *goja.Object, prefix string, names []string) *goja.Object {
 	return t.v.guard(o, func(name string) error {
 		if hint := t.api.Unknown(prefix+name, names); hint != "" {
@@ -123,7 +122,7 @@ func (t *test) guarded(o *goja.Object, prefix string, names []string) *goja.Obje
 	})
 }
 
-// labelOf returns the message of expect(x, message), "" for none.
+// labelOf returns the message of expect(x, message), or "".
 func labelOf(x goja.Value) string {
 	if absentValue(x) {
 		return ""
@@ -131,7 +130,7 @@ func labelOf(x goja.Value) string {
 	return x.String()
 }
 
-// expectation is what expect(x, what) returns.
+// expectation returns the result of expect(x, what).
 func (t *test) expectation(w way, x goja.Value, what string) goja.Value {
 	o := t.v.rt.NewObject()
 	t.v.must(o.SetPrototype(t.protos[w]))
@@ -142,7 +141,7 @@ func (t *test) expectation(w way, x goja.Value, what string) goja.Value {
 	return o
 }
 
-// subjectOf returns the value that an expectation is about, and its message.
+// subjectOf returns the value that an expectation checks, and its message.
 func (t *test) subjectOf(this goja.Value, name string) (x goja.Value, what string) {
 	o := objectOf(this)
 	if o == nil || o.GetSymbol(t.value) == nil {
@@ -154,7 +153,7 @@ func (t *test) subjectOf(this goja.Value, name string) (x goja.Value, what strin
 	return o.GetSymbol(t.value), what
 }
 
-// fail returns the failure of an expectation with a message.
+// fail returns the error of a failed expectation with a message.
 func (t *test) fail(what, msg, want, got string) error {
 	if what != "" {
 		msg = what + ": " + msg
@@ -162,7 +161,7 @@ func (t *test) fail(what, msg, want, got string) error {
 	return t.api.Fail(msg, want, got)
 }
 
-// failureOf is the failure that a verdict is, nil for none.
+// failureOf returns the error for a verdict, or nil if it did not fail.
 func (t *test) failureOf(w way, what string, x goja.Value, d verdict) error {
 	if d.ok != w.negated {
 		return nil
@@ -181,7 +180,7 @@ func (t *test) failureOf(w way, what string, x goja.Value, d verdict) error {
 	return t.fail(what, fmt.Sprintf("expected %s %sto %s", t.subject(x), not, d.rest), d.want, d.got)
 }
 
-// subject is a value at the beginning of a sentence.
+// subject formats a value for the beginning of a sentence.
 func (t *test) subject(x goja.Value) string {
 	if s := t.showFlat(x); len(s) <= maxFlat && !strings.Contains(s, "\n") {
 		return s
@@ -189,10 +188,10 @@ func (t *test) subject(x goja.Value) string {
 	return kindOf(x)
 }
 
-// checkPromise checks what a promise comes to.
+// checkPromise checks the result of a promise.
 func (t *test) checkPromise(w way, name, what string, check matcher, x goja.Value, args []goja.Value) goja.Value {
 	v := t.v
-	args = slices.Clone(args) // as in like
+	args = slices.Clone(args) // for the same reason as in newAsymmetric
 	if call, ok := goja.AssertFunction(x); ok && w.settled == "rejects" {
 		out, err := call(goja.Undefined())
 		v.must(err)
@@ -202,7 +201,7 @@ func (t *test) checkPromise(w way, name, what string, check matcher, x goja.Valu
 	if promiseOf(x) == nil {
 		v.raise(fmt.Errorf("cannot use %s: it takes a promise, not %s", w.settled, kindOf(x)))
 	}
-	// Nothing of the test is on the stack when the promise is settled.
+	// The test is not on the stack when the promise is settled.
 	at, line, col := v.callerPosition()
 	say := func(err error) goja.Value {
 		if err != nil && at != nil {
@@ -233,7 +232,8 @@ func (t *test) checkPromise(w way, name, what string, check matcher, x goja.Valu
 	return t.call(p, "then", good, bad)
 }
 
-// counted are what expect has about the number of expectations in a test.
+// counted are the functions of expect that set the expected number of
+// expectations.
 var counted = map[string]func(t *test, call goja.FunctionCall){
 	"assertions": func(t *test, call goja.FunctionCall) {
 		want := int(call.Argument(0).ToInteger())
@@ -253,7 +253,8 @@ var counted = map[string]func(t *test, call goja.FunctionCall){
 	},
 }
 
-// checked is the error of a test that did not check what it said it would.
+// checked returns an error if the test made fewer or more checks than
+// announced.
 func (t *test) checked() error {
 	if t.wanted == nil {
 		return nil
@@ -264,15 +265,15 @@ func (t *test) checked() error {
 	return nil
 }
 
-// like stands for all values that it likes, wherever values are compared.
+// like is an asymmetric matcher, which matches values in comparisons.
 type like struct {
 	name    string
 	negated bool
-	of      string // its argument, shown
+	of      string // the text of its argument
 	is      func(x goja.Value) bool
 }
 
-// String is how failures show it.
+// String returns the text for failures.
 func (l *like) String() string {
 	name := strings.ToUpper(l.name[:1]) + l.name[1:]
 	if l.negated {
@@ -284,9 +285,9 @@ func (l *like) String() string {
 	return name + "<" + l.of + ">"
 }
 
-// newAsymmetric makes an object that stands for values.
+// newAsymmetric creates the object of an asymmetric matcher.
 func (t *test) newAsymmetric(name string, build func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
-	args = slices.Clone(args) // goja's own are only there during the call
+	args = slices.Clone(args) // goja reuses its arguments after the call
 	o := t.v.rt.NewObject()
 	l := &like{name: name, negated: negated, is: build(t, args)}
 	parts := []string{}
@@ -302,7 +303,7 @@ func (t *test) newAsymmetric(name string, build func(t *test, a []goja.Value) fu
 	return o
 }
 
-// argument is the argument of an index, undefined for one that is not there.
+// argument returns the argument at an index, or undefined if it does not exist.
 func argument(a []goja.Value, i int) goja.Value {
 	if i < len(a) {
 		return a[i]
@@ -310,7 +311,7 @@ func argument(a []goja.Value, i int) goja.Value {
 	return goja.Undefined()
 }
 
-// alikes make what values are compared with.
+// alikes create the functions of asymmetric matchers.
 var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
 	"anything": func(*test, []goja.Value) func(goja.Value) bool {
 		return func(x goja.Value) bool { return !goja.IsUndefined(x) && !goja.IsNull(x) }
@@ -359,8 +360,8 @@ var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
 	},
 }
 
-// madeBy reports whether a value is of a class, a primitive one of that which
-// boxes it.
+// madeBy reports whether a value is an instance of a class. A primitive value
+// is an instance of the class that boxes it.
 func (t *test) madeBy(x goja.Value, class *goja.Object) bool {
 	kinds := map[string]bool{
 		"String": goja.IsString(x), "Number": goja.IsNumber(x), "BigInt": goja.IsBigInt(x),
@@ -375,7 +376,7 @@ func (t *test) madeBy(x goja.Value, class *goja.Object) bool {
 
 func isSymbol(x goja.Value) bool { _, ok := x.(*goja.Symbol); return ok }
 
-// items are the elements of an array, or of what can be iterated.
+// items returns the elements of an array or an iterable.
 func (t *test) items(x goja.Value) (out []goja.Value, ok bool) {
 	o := objectOf(x)
 	if o == nil || o.ClassName() != "Array" && o.GetSymbol(goja.SymIterator) == nil {
@@ -398,7 +399,8 @@ func (t *test) anyMatches(items []goja.Value, holds func(goja.Value) bool) bool 
 	return false
 }
 
-// matches reports whether a string has a part, or matches a regular expression.
+// matches reports whether a string contains a substring, or matches a regular
+// expression.
 func (t *test) matches(pattern, text goja.Value) bool {
 	if o := objectOf(pattern); o != nil && o.ClassName() == "RegExp" {
 		t.v.must(o.Set("lastIndex", 0))
@@ -407,7 +409,7 @@ func (t *test) matches(pattern, text goja.Value) bool {
 	return strings.Contains(text.String(), pattern.String())
 }
 
-// exactNumber is a number or a BigInt, to be compared exactly.
+// exactNumber returns a number or a BigInt for an exact comparison.
 func exactNumber(x goja.Value) (*big.Float, bool) {
 	switch n := primitive(x).(type) {
 	case int64:

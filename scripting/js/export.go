@@ -7,13 +7,13 @@ import (
 	"github.com/dop251/goja"
 )
 
-// What goja exports of an object is a copy of all that the object leads to: it
-// does not end for some that contain themselves, and takes memory by the length
-// that a list claims to have. So nothing but this file exports, and only what is
-// known to be small: TestExports looks for other places.
+// goja exports an object as a copy of everything that is reachable from it. For
+// some cyclic objects, this does not terminate, and for a list it takes memory
+// for its claimed length. Therefore, only this file exports, and only values
+// that are known to be small. TestExports checks for other uses.
 
-// primitive is what goja exports of a value that is no object: bool, int64,
-// float64, string, *big.Int, nil. It is nil for an object.
+// primitive returns goja's export of a primitive value: bool, int64, float64,
+// string, *big.Int, nil. It returns nil for an object.
 func primitive(x goja.Value) any {
 	if _, ok := x.(*goja.Object); ok || x == nil {
 		return nil
@@ -21,8 +21,9 @@ func primitive(x goja.Value) any {
 	return x.Export()
 }
 
-// exported is the Go value that an object stands for, the zero value if it is
-// none of this type: a host's object, a function, a promise.
+// exported returns the Go value that an object represents, such as a host
+// object, a function or a promise. It returns the zero value if it is of
+// another type.
 func exported[T any](o *goja.Object) (x T) {
 	if t := o.ExportType(); t != nil && t.AssignableTo(reflect.TypeFor[T]()) {
 		x, _ = o.Export().(T)
@@ -30,15 +31,15 @@ func exported[T any](o *goja.Object) (x T) {
 	return x
 }
 
-// unboxed is the primitive in a Number, String or Boolean object. Nothing of the
-// script's runs, whatever valueOf it has given the object.
+// unboxed returns the primitive value of a Number, String or Boolean object. It
+// runs no code of the script, such as its valueOf.
 func (v *vm) unboxed(o *goja.Object) goja.Value {
 	x, err := v.native(o.ClassName(), "valueOf")(o)
 	v.must(err)
 	return x
 }
 
-// native is a method of the language's own.
+// native returns a built-in method.
 func (v *vm) native(class, method string) goja.Callable {
 	proto := v.rt.GlobalObject().Get(class).(*goja.Object).Get("prototype").(*goja.Object)
 	fn, ok := goja.AssertFunction(proto.Get(method))
@@ -48,7 +49,8 @@ func (v *vm) native(class, method string) goja.Callable {
 	return fn
 }
 
-// collection is Map or Set for what is one, which goja calls an Object.
+// collection returns "Map" or "Set" for such an object; goja reports its class
+// as Object.
 func collection(o *goja.Object) string {
 	switch theLayout().kindOf(o).name {
 	case "mapObject":
@@ -59,9 +61,9 @@ func collection(o *goja.Object) string {
 	return ""
 }
 
-// keys are the names of an object's own enumerable properties, of which there
-// are no more than a list may have items: a text and a buffer have one for each
-// item, whose memory nobody has counted.
+// keys returns the names of an object's own enumerable properties. It limits
+// their number to the maximum length of a list, because a text and a buffer
+// have a property per item, whose memory is not counted.
 func (v *vm) keys(o *goja.Object) []string {
 	keys, err := v.ownKeys(o)
 	v.must(err)
@@ -88,5 +90,6 @@ func (v *vm) ownKeys(o *goja.Object) ([]string, error) {
 	return keys, v.budget.charge(int64(len(keys)))
 }
 
-// maxListed is how many items of a text or a buffer may become properties.
+// maxListed is the maximum number of items of a text or a buffer that are
+// converted to properties.
 const maxListed = 1 << 16

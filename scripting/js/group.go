@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// group is some records of a batch of either signal: those with the same values
-// of some fields.
+// group is a set of records of a batch of either signal that have the same
+// values in some fields.
 type group struct {
 	hosted
 	v     *vm
@@ -33,14 +33,14 @@ func (g *group) record(row int) goja.Value {
 	return g.v.newRecord(row).hosted.value()
 }
 
-// Len returns how many records there were when the group was made.
+// Len returns the number of records when the group was created.
 func (g *group) Len() int { return len(g.rows) }
 
-// Get returns a record, undefined for one that was dropped or is not there.
+// Get returns a record, or undefined if it was dropped or does not exist.
 func (g *group) Get(i int) goja.Value {
 	g.check()
 	if i < 0 || i >= len(g.rows) || !g.win.Alive(g.rows[i]) {
-		return goja.Undefined() // or the prototype would be asked
+		return goja.Undefined() // otherwise, the prototype would be searched
 	}
 	return g.record(g.rows[i])
 }
@@ -54,11 +54,11 @@ func (g *group) Set(int, goja.Value) bool {
 // SetLen refuses.
 func (g *group) SetLen(int) bool { return g.Set(0, nil) }
 
-// heldBytes tells what a group holds.
+// heldBytes returns the size of the group's memory.
 func (g *group) heldBytes() int { return 8 * cap(g.rows) }
 
-// groups is batch.groupBy(["job"]): an iterator over groups and the values that
-// they have in common, in the order of their first records.
+// groups implements batch.groupBy(["job"]): it returns an iterator over groups
+// and their common values, in the order of their first records.
 func (v *vm) groups(c *operation.Call) goja.Value {
 	win, f, logs := c.Window, c.Fields, c.Logs != nil
 	read := func(row int) []goja.Value {
@@ -88,7 +88,7 @@ func (v *vm) groups(c *operation.Call) goja.Value {
 	})
 }
 
-// groupRecords is group.records().
+// groupRecords implements group.records().
 func (v *vm) groupRecords(g *group) goja.Value {
 	at := 0
 	return v.iterate(0, func() (goja.Value, bool) {
@@ -103,7 +103,7 @@ func (v *vm) groupRecords(g *group) goja.Value {
 	})
 }
 
-// openGroups makes the methods of groups.
+// openGroups creates the methods of groups.
 func (v *vm) openGroups() {
 	of := func(call goja.FunctionCall) *group {
 		g, ok := arrayOf(call.This).(*group)

@@ -9,49 +9,50 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// heap bounds what one VM holds while a call runs. Go does not count the
-// memory of a VM, but of the process. So the watchdog looks at that, and when
-// the process has allocated as much as the VM would need to be over its limit,
-// the VM adds up what it holds, at the next native function: only the goroutine
-// that it runs on can. A neighbour that allocates much makes that happen more
-// often, and is not taken for the VM.
+// heap limits the memory of one VM during a call. Go reports the memory of the
+// process, not of a VM. The watchdog therefore monitors the allocations of the
+// process. When the process has allocated as much as the VM would need to
+// exceed its limit, the VM measures its own memory in the next native function,
+// because only the goroutine that runs it can. If other parts of the process
+// allocate much, this happens more often, but the VM is not blamed for it.
 //
-// A script that calls no function but its own never comes to that. If what is
-// alive in the process grew by more than the limit as well, it is stopped.
+// A script that calls only its own functions never measures its memory. If the
+// live memory of the process also grew by more than the limit, the script is
+// stopped.
 type heap struct {
 	limit   int64
-	setting string // what a message says of where limit was set
+	setting string // description in messages of the setting for limit
 
-	known atomic.Int64 // what the VM held at the last look
+	known atomic.Int64 // size of the VM at the last measurement
 
-	// The watchdog's.
+	// These belong to the watchdog.
 	seen  bool
-	base  memoryNow // of the process, when room was last known
-	room  uint64    // bytes it may allocate until the VM is looked at
-	asked int       // ticks since a look was asked for; 0: none is
-	// The VM's, for the watchdog.
-	after  atomic.Int64 // Unix ns when it may be looked at again
+	base  memoryNow // of the process, when room was last computed
+	room  uint64    // bytes that the process may allocate before the VM is measured
+	asked int       // ticks since a measurement was requested; 0 if none is
+	// The VM sets these for the watchdog.
+	after  atomic.Int64 // Unix ns of the earliest next measurement
 	looked atomic.Bool
-	// looking says that the VM is at it, which may take many ticks.
+	// looking means that the VM is measuring, which may take many ticks.
 	looking atomic.Bool
 }
 
 const (
-	// heapUrgent is what the process may allocate before the VM is looked at
-	// although the last look took long.
+	// heapUrgent is how much the process may allocate before the VM is measured
+	// even if the last measurement took long.
 	heapUrgent = 128 << 20
-	// heapShare is the share of time that looking at the VM may take: a tenth.
+	// heapShare limits the time for measuring the VM to a tenth of the total.
 	heapShare = 10
-	// maxAsked is for how many ticks a VM may leave unanswered that it is to look
-	// at what it holds.
+	// maxAsked is the number of ticks for which a VM may ignore a request to
+	// measure its memory.
 	maxAsked = 2
 )
 
-// memoryNow is what the process has allocated, and what of it is in use.
+// memoryNow is the total allocated memory of the process and its memory in use.
 type memoryNow struct {
 	samples [3]metrics.Sample
-	// allocs counts all that was ever allocated, alive is what the last garbage
-	// collection found in use, objects that and what was allocated since.
+	// allocs is the total ever allocated, alive the live memory after the last
+	// garbage collection, and objects the live memory plus later allocations.
 	allocs, alive, objects uint64
 }
 
@@ -70,14 +71,14 @@ func (h *heap) start(limit int64, setting string) {
 	h.looked.Store(false)
 }
 
-// tick asks for a look by setting flag, or returns an error when the VM does
-// not look and what the process holds has grown too much.
+// tick requests a measurement by setting flag, or returns an error if the VM
+// does not measure and the memory of the process has grown too much.
 func (h *heap) tick(now time.Time, m *memoryNow, flag *atomic.Uint32) error {
 	switch {
 	case h.limit == 0:
 		return nil
 	case !h.seen:
-		h.seen, h.base, h.room = true, *m, h.next()/2 // what was allocated before is not known
+		h.seen, h.base, h.room = true, *m, h.next()/2 // earlier allocations are unknown
 		return nil
 	case h.looked.Swap(false):
 		h.base, h.room, h.asked = *m, h.next(), 0
@@ -102,7 +103,7 @@ func (h *heap) limitError() error {
 	return fmt.Errorf("%w: the call holds more than %s%s", scripting.ErrLimit, sizeText(h.limit), h.setting)
 }
 
-// measureHeld adds up what the VM holds.
+// measureHeld measures the memory of the VM.
 func (h *heap) measureHeld(held func(limit int) int) error {
 	if h.limit == 0 {
 		return nil
@@ -121,7 +122,8 @@ func (h *heap) measureHeld(held func(limit int) int) error {
 	return nil
 }
 
-// next is how much the VM lacks to its limit, and enough to be worth a look.
+// next returns how much the VM may still grow, at least enough to justify a
+// measurement.
 func (h *heap) next() uint64 { return uint64(max(h.limit-h.known.Load(), h.limit/8)) }
 
 func sizeText(n int64) string {

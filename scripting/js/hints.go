@@ -7,7 +7,7 @@ import (
 
 const noTimers = "there are no timers"
 
-// instead says what to use for what browsers or Node have and a script has not.
+// instead contains replacements for APIs of browsers or Node that scripts lack.
 var instead = map[string]string{
 	"setTimeout":      noTimers + ": use every in the definition, or await ctx.sleep(seconds)",
 	"setInterval":     noTimers + ": use every in the definition",
@@ -28,7 +28,7 @@ var instead = map[string]string{
 
 var notDefined = regexp.MustCompile(`^ReferenceError: (\w+) is not defined$`)
 
-// hint says what to do about a message of goja's.
+// hint returns a hint for a message of goja.
 func (v *vm) hint(msg string) string {
 	if m := notDefined.FindStringSubmatch(msg); m != nil {
 		if h, ok := instead[m[1]]; ok {

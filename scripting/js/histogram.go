@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// histogram is a native histogram in a script: an object of its own, buckets
-// from the lowest to the highest. undefined for none.
+// histogram converts a native histogram to a separate script object, with
+// buckets from lowest to highest. It returns undefined if there is none.
 func (v *vm) histogram(h batch.Histogram) goja.Value {
 	f := h.Float
 	switch {
@@ -37,8 +37,8 @@ func (v *vm) histogram(h batch.Histogram) goja.Value {
 	return o
 }
 
-// exemplars is a list of exemplars in a script: objects of its own. undefined
-// for none.
+// exemplars converts exemplars to a list of separate script objects. It returns
+// undefined if there are none.
 func (v *vm) exemplars(es []batch.Exemplar) goja.Value {
 	if len(es) == 0 {
 		return goja.Undefined()

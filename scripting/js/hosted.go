@@ -8,19 +8,18 @@ import (
 	"github.com/weir-run/weir/engine/golayout"
 )
 
-// hosted is an object of goja's whose properties are asked of Go. It is what
-// Runtime.NewDynamicObject and NewDynamicArray make, but it lies in memory of
-// ours, many to an allocation: theirs are two each, which for a record with its
-// labels is most of what a handle costs. It mirrors two structs of goja's, which
-// it is compared with when the process starts: of a goja that has others, goja
-// makes the objects. What points at a part of our memory is nothing special to
-// Go's collector, which keeps all of it.
+// hosted is a goja object whose properties are provided by Go. It replaces
+// Runtime.NewDynamicObject and NewDynamicArray, and is allocated in blocks of
+// many: theirs need two allocations each, which is most of the cost of a record
+// handle with its labels. It mirrors two structs of goja, with which it is
+// compared when the process starts. If goja's structs differ, goja creates the
+// objects. A pointer to a part of a block keeps the whole block alive.
 type hosted struct {
 	object objectHead
 	body   objectBody
 }
 
-// open makes h the object of host.
+// open initialises h as the object of host.
 func (h *hosted) open(rt *goja.Runtime, prototype *goja.Object, host goja.DynamicObject) *goja.Object {
 	if objectTab == nil {
 		return h.setObject(rt.NewDynamicObject(host), prototype)
@@ -28,7 +27,7 @@ func (h *hosted) open(rt *goja.Runtime, prototype *goja.Object, host goja.Dynami
 	return h.set(rt, prototype, objectTab, *(*golayout.Interface)(unsafe.Pointer(&host)))
 }
 
-// openArray makes h the array of host.
+// openArray initialises h as the array of host.
 func (h *hosted) openArray(rt *goja.Runtime, prototype *goja.Object, host goja.DynamicArray) *goja.Object {
 	if arrayTab == nil {
 		return h.setObject(rt.NewDynamicArray(host), prototype)
@@ -42,18 +41,18 @@ func (h *hosted) set(rt *goja.Runtime, prototype *goja.Object, tab unsafe.Pointe
 	return h.body.val
 }
 
-// setObject makes h stand for what goja made.
+// setObject lets h represent an object that goja created.
 func (h *hosted) setObject(o, prototype *goja.Object) *goja.Object {
-	_ = o.SetPrototype(prototype) // such an object takes any
+	_ = o.SetPrototype(prototype) // such an object accepts any prototype
 	h.body.val = o
 	return o
 }
 
-// value is the object, nil before open.
+// value returns the object, or nil before open.
 func (h *hosted) value() *goja.Object { return h.body.val }
 
-// hostOf returns what was given to open, or to goja's NewDynamicObject; nil for
-// any other value.
+// hostOf returns the host that was passed to open, or to goja's
+// NewDynamicObject. It returns nil for any other value.
 func hostOf(x goja.Value) (host goja.DynamicObject) {
 	if o, ok := x.(*goja.Object); ok {
 		if objectTab == nil {
@@ -66,7 +65,7 @@ func hostOf(x goja.Value) (host goja.DynamicObject) {
 	return host
 }
 
-// arrayOf is hostOf for openArray.
+// arrayOf is like hostOf, for openArray.
 func arrayOf(x goja.Value) (host goja.DynamicArray) {
 	if o, ok := x.(*goja.Object); ok {
 		if arrayTab == nil {
@@ -79,7 +78,7 @@ func arrayOf(x goja.Value) (host goja.DynamicArray) {
 	return host
 }
 
-// sealed is what a host has in common that nobody writes to or lists.
+// sealed implements a host that cannot be written to or listed.
 type sealed struct{}
 
 // Set refuses.

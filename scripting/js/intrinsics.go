@@ -11,25 +11,24 @@ import (
 	"github.com/dop251/goja/unistring"
 )
 
-// An intrinsic is an object of the language's own: Array.prototype, Math. goja
-// makes most of them, and what they have, when they are first looked at, from
-// templates that all its runtimes share. A VM that looked at all of them to
-// freeze them would take milliseconds and a megabyte. So what is frozen here is
-// the templates: once, in copies that only our VMs get. What goja makes without
-// a template is few, and frozen when a VM first meets it.
+// An intrinsic is a built-in object, such as Array.prototype or Math. goja
+// creates most of them and their properties on first use, from templates that
+// all its runtimes share. Creating all of them in each VM to freeze them would
+// take milliseconds and a megabyte. Therefore, the templates are frozen: once,
+// in copies that only the VMs of weir use. The few objects that goja creates
+// without a template are frozen when a VM first reaches them.
 //
-// goja has no door for this, so the fields of its objects are written to: see
-// layout.go.
+// goja has no API for this, so the fields of its objects are written directly;
+// see layout.go.
 
-// frozen are the templates that VMs get, by goja's own and by the path of the
-// object: Array.prototype.
+// frozen contains the templates for VMs, by goja's template and by the path of
+// the object, such as Array.prototype.
 var frozen = struct {
 	mu        sync.Mutex
 	templates map[*template]*template
 }{templates: map[*template]*template{}}
 
-// frozenTemplate returns the template with what makes frozen, wrapped
-// properties.
+// frozenTemplate returns the template with its properties frozen and wrapped.
 func frozenTemplate(t *template, path string) *template {
 	frozen.mu.Lock()
 	defer frozen.mu.Unlock()
@@ -64,7 +63,7 @@ func frozenTemplate(t *template, path string) *template {
 	return &f
 }
 
-// join returns the path of a property. It is the same few paths in every VM.
+// join returns the path of a property. The same few paths occur in every VM.
 func join(path, name string) string {
 	if path == "" {
 		return name
@@ -89,10 +88,10 @@ var paths = struct {
 	known map[[2]string]string
 }{known: map[[2]string]string{}}
 
-// symbolName is what a path has for a symbol.
+// symbolName returns the name of a symbol in a path.
 func symbolName(sym goja.Value) string { return "[" + sym.String() + "]" }
 
-// canonical is the path of an object that a script may come by on several.
+// canonical returns the path of an object that is reachable on several paths.
 func canonical(path string) string {
 	if p, ok := strings.CutSuffix(path, ".prototype.constructor"); ok {
 		return p
@@ -117,27 +116,28 @@ func (s *sandbox) templated(o *goja.Object, name string) bool {
 	return t.props[unistring.NewFromString(name)] != nil
 }
 
-// FieldNameMapper of a runtime is its sandbox: nothing that a script gets is
-// reflected, and a template's factory knows nothing but the runtime.
+// The FieldNameMapper of a runtime is its sandbox. It is not needed otherwise,
+// because scripts get no reflected values, and a template's factory has access
+// to the runtime only.
 func sandboxOf(rt *goja.Runtime) *sandbox { return (*theLayout().mapperOf(rt)).(*sandbox) }
 
-// FieldName is there for goja.FieldNameMapper.
+// FieldName implements goja.FieldNameMapper.
 func (*sandbox) FieldName(reflect.Type, reflect.StructField) string { return "" }
 
-// MethodName is there for goja.FieldNameMapper.
+// MethodName implements goja.FieldNameMapper.
 func (*sandbox) MethodName(reflect.Type, reflect.Method) string { return "" }
 
-// freeze freezes an object and what it has, as far as it was made; what a
-// template makes later comes frozen. Functions are wrapped.
+// freeze freezes an object and its existing properties. Properties that a
+// template creates later are already frozen. Functions are wrapped.
 func (s *sandbox) freeze(o *goja.Object, path string) {
 	l := s.layout
 	k := l.kindOf(o)
 	if !k.base {
-		return // the host's
+		return // a host object
 	}
 	b := (*base)(l.data(o))
 	if !b.extensible {
-		return // it was met already
+		return // it was already processed
 	}
 	b.extensible = false
 	path = canonical(path)
@@ -147,7 +147,7 @@ func (s *sandbox) freeze(o *goja.Object, path string) {
 	if k.tmpl != 0 {
 		tmpl := l.template(o, k)
 		*tmpl = frozenTemplate(*tmpl, path)
-		if path == "" { // the names may have been made, and what is not allowed
+		if path == "" { // names may have been created, including disallowed ones
 			gone := func(name unistring.String) bool {
 				return (*tmpl).props[name] == nil && !s.own[name.String()]
 			}
@@ -173,7 +173,8 @@ func (s *sandbox) freeze(o *goja.Object, path string) {
 	s.hidden(path)
 }
 
-// freezeValue returns what a property has, frozen, and freezes what it leads to.
+// freezeValue returns the frozen value of a property, and freezes everything
+// that is reachable from it.
 func (s *sandbox) freezeValue(v goja.Value, path string) goja.Value {
 	p := s.layout.asProperty(v)
 	if p == nil {
@@ -184,7 +185,7 @@ func (s *sandbox) freezeValue(v goja.Value, path string) goja.Value {
 		v = s.layout.newProperty(*p)
 		p = s.layout.asProperty(v)
 	}
-	// Objects that runtimes share are frozen already and must not be written to.
+	// Objects that runtimes share are already frozen and must not be written to.
 	if p.writable && !p.accessor {
 		p.writable = false
 	}

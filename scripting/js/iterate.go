@@ -9,18 +9,19 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// iterator is what rows, records and groupBy return: for of goes over it once.
+// iterator is the result of rows, records and groupBy. A for of loop can
+// iterate over it once.
 type iterator struct {
 	hosted
 	sealed
-	step  step // the result of each step: one for all of them
+	step  step // the result of a step, reused for all steps
 	v     *vm
 	more  func() (goja.Value, bool)
 	ended bool
 	holds int // bytes
 }
 
-// heldBytes tells what is gone over, if that is its own.
+// heldBytes returns the size of the iterated data that belongs to the iterator.
 func (it *iterator) heldBytes() int { return it.holds }
 
 // step is a result of an iterator, { value, done }.
@@ -42,7 +43,7 @@ func (s *step) Get(name string) goja.Value {
 	return nil
 }
 
-// Get returns next.
+// Get returns the method next.
 func (it *iterator) Get(name string) goja.Value {
 	if name == "next" {
 		return it.v.data.next.iterator
@@ -50,14 +51,15 @@ func (it *iterator) Get(name string) goja.Value {
 	return nil
 }
 
-// iterate returns an iterator over what more gives, which holds so many bytes.
+// iterate returns an iterator over the results of more, which holds the given
+// number of bytes.
 func (v *vm) iterate(holds int, more func() (goja.Value, bool)) goja.Value {
 	it := &iterator{v: v, more: more, holds: holds}
 	it.step.open(v.rt, nil, &it.step)
 	return it.open(v.rt, v.data.proto.iterator, it)
 }
 
-// iterateRows returns an iterator over the rows that are left.
+// iterateRows returns an iterator over the rows that are not dropped.
 func (v *vm) iterateRows(m *view.Window, what string, give func(row int) goja.Value) goja.Value {
 	row, epoch := -1, m.Epoch()
 	return v.iterate(0, func() (goja.Value, bool) {
@@ -70,14 +72,15 @@ func (v *vm) iterateRows(m *view.Window, what string, give func(row int) goja.Va
 	})
 }
 
-// alive checks that the hook runs in which something of its batch was made.
+// alive checks that the hook still runs in which an object of its batch was
+// created.
 func (v *vm) alive(m *view.Window, epoch uint64, what string) {
 	if v.current() != m || m.Epoch() != epoch {
 		v.raise(fmt.Errorf("cannot use %s after its hook returned", what))
 	}
 }
 
-// openIterators makes what iterators and rows have in common.
+// openIterators creates the common prototypes of iterators and rows.
 func (v *vm) openIterators() {
 	d := &v.data
 	d.proto.iterator = v.rt.CreateObject(nil)
@@ -102,24 +105,24 @@ func (v *vm) openIterators() {
 	d.next.row = v.function1("next", v.nextValue)
 }
 
-// rowValues is what an iterator gives of a row: [i, job, v].
+// rowValues is an element of an iterator over rows: [i, job, v].
 type rowValues struct {
 	hosted
 	v      *vm
 	values []goja.Value
 }
 
-// rowIterator goes over the values of a row, to take it to pieces. There is one
-// a VM, and more while that is half through a row.
+// rowIterator iterates over the values of a row, for destructuring. A VM reuses
+// one, and creates another while it is in use.
 type rowIterator struct {
 	hosted
 	sealed
 	v  *vm
-	of *rowValues // nil: it can be used
+	of *rowValues // nil if it is free
 	at int
 }
 
-// newRow returns an array of n values, to be filled.
+// newRow returns an array of n unset values.
 func (v *vm) newRow(n int) *rowValues {
 	d := &v.data
 	if len(d.rows) == 0 {
@@ -136,7 +139,7 @@ func (v *vm) newRow(n int) *rowValues {
 	return r
 }
 
-// Len returns how many values there are.
+// Len returns the number of values.
 func (r *rowValues) Len() int { return len(r.values) }
 
 // Get returns a value.
@@ -156,7 +159,8 @@ func (r *rowValues) Set(int, goja.Value) bool {
 // SetLen refuses.
 func (r *rowValues) SetLen(int) bool { return r.Set(0, nil) }
 
-// heldBytes tells what the values hold: primitives, and the group of groupBy.
+// heldBytes returns the size of the values: primitives, and the group of
+// groupBy.
 func (r *rowValues) heldBytes() int {
 	n := 16 * len(r.values)
 	for _, x := range r.values {
@@ -169,7 +173,7 @@ func (r *rowValues) heldBytes() int {
 	return n
 }
 
-// rowIterator is the function Symbol.iterator of a row.
+// rowIterator implements Symbol.iterator of a row.
 func (v *vm) rowIterator(call goja.FunctionCall) goja.Value {
 	r, ok := arrayOf(call.This).(*rowValues)
 	if !ok {
@@ -200,7 +204,8 @@ func (v *vm) nextValue(call goja.FunctionCall) goja.Value {
 	return s.hosted.value()
 }
 
-// Get returns next. A caller that asks for return has finished with the row.
+// Get returns the method next. A caller that reads return has finished with the
+// row.
 func (it *rowIterator) Get(name string) goja.Value {
 	switch name {
 	case "next":

@@ -1,18 +1,18 @@
 // Package js runs components written in JavaScript and TypeScript, on goja.
 //
-// Each file goes through esbuild by itself: types are stripped, what goja lacks
-// is lowered, and import and export become CommonJS, so that a file is a
-// function of (exports, require, module). Its source map goes with it: goja
-// then gives positions of what the author wrote. A file is compiled once and
-// its goja.Program shared by all VMs. Names that the API table declares are
-// camelCase here (scripting.CamelCase), and what a function waits for is a
-// promise, which is settled before the call returns (async.go).
+// esbuild transforms each file separately: it strips types, lowers syntax that
+// goja does not support, and converts import and export to CommonJS, so that a
+// file is a function of (exports, require, module). goja uses its source map to
+// report positions in the source. A file is compiled once, and all VMs share
+// its goja.Program. The names of the API table are in camelCase
+// (scripting.CamelCase), and a function that waits returns a promise, which is
+// settled before the call returns (async.go).
 //
-// Host functions are func(goja.FunctionCall) goja.Value, and values cross by
-// fromGo and toGo: goja's reflection would be slow and show Go's names.
+// Host functions are func(goja.FunctionCall) goja.Value, and fromGo and toGo
+// convert values: goja's reflection would be slow and expose Go's names.
 //
-// It is the only importer of goja and esbuild. It is not for anything that
-// another language would need as well: that is package scripting.
+// Only this package imports goja and esbuild. Anything that another language
+// needs as well belongs to package scripting.
 package js
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// version changes when scripts behave otherwise: a save is not needed then to
-// rebuild what runs.
+// version must change if the behaviour of scripts changes, so that running
+// nodes are rebuilt without a reload of the script.
 const version = "js-1"
 
-// Language is JavaScript and TypeScript. Make it with New.
+// Language is JavaScript and TypeScript. Create it with New.
 type Language struct{}
 
 // New returns the language.
@@ -36,15 +36,15 @@ var _ scripting.Language = (*Language)(nil)
 // Name returns "javascript".
 func (*Language) Name() string { return "javascript" }
 
-// Version returns the version of what this package makes of JavaScript.
+// Version returns the version of this implementation of JavaScript.
 func (*Language) Version() string { return version }
 
 // Extensions returns ".ts" and ".js".
 func (*Language) Extensions() []string { return []string{".ts", ".js"} }
 
-// Comment returns the lines of the comment that text begins with: lines of //,
-// or one block of /* or /**, without the * that its lines begin with. Line i of
-// the result is line i of the text: what is empty at the start is kept.
+// Comment returns the lines of the comment at the beginning of text: lines of
+// //, or a block of /* or /**, without the * at the beginning of its lines.
+// Line i of the result is line i of the text; leading empty lines are kept.
 func (*Language) Comment(text string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if block, ok := strings.CutPrefix(text, "/*"); ok {

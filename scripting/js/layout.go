@@ -14,23 +14,24 @@ import (
 	"github.com/weir-run/weir/engine/golayout"
 )
 
-// This file has every copy of what goja keeps private. Fields are found by name
-// and compared with ours before the first script is compiled. Scripts could not be
-// kept in their bounds without most of them: then none is compiled (see boundable).
-// Without the others, which are hosted and the words of values, scripts run, but
-// more slowly.
+// This file contains all copies of goja's private layouts. Before the first
+// script is compiled, fields are found by name and compared with the copies.
+// Most of them are needed to enforce the limits of scripts; if one of these
+// differs, no script is compiled (see boundable). The others are hosted and the
+// type words of values; if they differ, scripts run more slowly.
 
-// factory makes what a property of a template has.
+// factory creates the value of a template's property.
 type factory = func(*goja.Runtime) goja.Value
 
-// property is goja's valueProperty.
+// property mirrors goja's valueProperty.
 type property struct {
 	value                                        goja.Value
 	writable, configurable, enumerable, accessor bool
 	getter, setter                               *goja.Object
 }
 
-// base is how goja's baseObject begins, which every object does.
+// base mirrors the beginning of goja's baseObject, with which every object
+// begins.
 type base struct {
 	class      string
 	val        *goja.Object
@@ -42,7 +43,7 @@ type base struct {
 	symbols    *ordered
 }
 
-// ordered is how goja's orderedMap is laid out, and entry its mapEntry.
+// ordered mirrors goja's orderedMap, and entry its mapEntry.
 type (
 	ordered struct {
 		_     uintptr
@@ -55,7 +56,7 @@ type (
 	}
 )
 
-// template is goja's objectTemplate.
+// template mirrors goja's objectTemplate.
 type template struct {
 	names   []unistring.String
 	props   map[unistring.String]factory
@@ -69,7 +70,7 @@ type (
 	constructFunc = func(args []goja.Value, newTarget *goja.Object) *goja.Object
 )
 
-// gojaLayout is where the fields of goja's types are.
+// gojaLayout contains the offsets of fields in goja's types.
 type gojaLayout struct {
 	self     uintptr      // in Object, of an interface
 	mapper   uintptr      // in Runtime
@@ -79,17 +80,17 @@ type gojaLayout struct {
 	kinds map[unsafe.Pointer]*kind // by the type's word in that interface
 }
 
-// kind is what an object is to the host.
+// kind describes a type of object.
 type kind struct {
 	name        string
 	base        bool // it begins with a base
 	tmpl        uintptr
-	call, build uintptr // of a native function; 0: it is none
-	array       bool    // a list, whose length nobody computes
-	items       uintptr // of a list with all items in a slice, the slice; 0: another object
-	buffer      bool    // of bytes, whose size was bounded when it was made
-	plain       bool    // an object with nothing but properties
-	target      uintptr // of a Proxy, the object behind it; of a bound function, the function; 0: it is neither
+	call, build uintptr // of a native function; 0 for any other object
+	array       bool    // a list with a stored length
+	items       uintptr // of a list with all items in a slice: the slice; 0 for any other object
+	buffer      bool    // of bytes; its size was limited at creation
+	plain       bool    // an object with properties only
+	target      uintptr // the object behind a Proxy, or the function of a bound function; 0 for any other object
 }
 
 var theLayout = sync.OnceValue(func() *gojaLayout {
@@ -98,7 +99,7 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	l.mapper = l.offset(reflect.TypeFor[goja.Runtime](), "fieldNameMapper")
 	l.kind(reflect.TypeFor[goja.Object](), "self", reflect.Interface)
 	l.kind(reflect.TypeFor[goja.Runtime](), "fieldNameMapper", reflect.Interface)
-	l.field(l.field(reflect.TypeFor[goja.Runtime](), "vm").Type.Elem(), "interruptVal") // which walkers leave out
+	l.field(l.field(reflect.TypeFor[goja.Runtime](), "vm").Type.Elem(), "interruptVal") // omitted by walkers
 	rt := goja.New()
 	array, pattern := rt.Get("Array").(*goja.Object), rt.Get("RegExp").(*goja.Object)
 	f := func(o goja.Value, name string, tmpl, call bool) {
@@ -134,7 +135,8 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	return l
 })
 
-// boundable returns why this build of weir cannot run JavaScript, nil if it can.
+// boundable returns why this build of weir cannot run JavaScript, or nil if it
+// can.
 var boundable = sync.OnceValue(func() error {
 	err := layoutError(golayout.CheckInterfaces, golayout.CheckContainers, func() error {
 		theLayout()
@@ -150,7 +152,7 @@ var boundable = sync.OnceValue(func() error {
 	return err
 })
 
-// layoutError returns the error, or the panic, of what compares layouts.
+// layoutError returns the error, or the panic, of layout checks.
 func layoutError(checks ...func() error) error {
 	for _, check := range checks {
 		if err := golayout.Guard(check); err != nil {
@@ -160,7 +162,7 @@ func layoutError(checks ...func() error) error {
 	return nil
 }
 
-// kindOf returns what o is.
+// kindOf returns the kind of o.
 func (l *gojaLayout) kindOf(o *goja.Object) *kind {
 	word := l.interfaceOf(o).Type
 	l.mu.RLock()
@@ -175,7 +177,7 @@ func (l *gojaLayout) kindOf(o *goja.Object) *kind {
 	return k
 }
 
-// newKind looks at a type that is the data of objects.
+// newKind inspects a type that contains the data of objects.
 func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -222,12 +224,14 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	return k
 }
 
-// targetOf is what a Proxy or a bound function stands for, nil of a revoked Proxy.
+// targetOf returns the target of a Proxy or a bound function, or nil for a
+// revoked Proxy.
 func (l *gojaLayout) targetOf(o *goja.Object, k *kind) *goja.Object {
 	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
 }
 
-// items returns the items of a list, valid until the list changes; nil of other objects.
+// items returns the items of a list, or nil for any other object. They are
+// valid until the list changes.
 func (l *gojaLayout) items(o *goja.Object) []goja.Value {
 	k := l.kindOf(o)
 	if k.items == 0 {
@@ -244,7 +248,7 @@ func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {
 	return f
 }
 
-// offset is that of a field, which embedded structs may have.
+// offset returns the offset of a field, including fields of embedded structs.
 func (l *gojaLayout) offset(t reflect.Type, name string) uintptr {
 	at := uintptr(0)
 	for _, i := range l.field(t, name).Index {
@@ -254,7 +258,8 @@ func (l *gojaLayout) offset(t reflect.Type, name string) uintptr {
 	return at
 }
 
-// same makes sure that the named fields of ours are where theirs are, and as large.
+// same checks that the named fields of ours have the same offsets and sizes as
+// in theirs.
 func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 	for i := range ours.NumField() {
 		f := ours.Field(i)
@@ -271,14 +276,14 @@ func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 	}
 }
 
-// kind makes sure that a field is of a kind.
+// kind checks the kind of a field.
 func (l *gojaLayout) kind(t reflect.Type, name string, k reflect.Kind) {
 	if l.field(t, name).Type.Kind() != k {
 		l.reportMissing(t, name)
 	}
 }
 
-// named makes sure of a name that a walker knows a type by.
+// named checks a type name that a walker uses.
 func (l *gojaLayout) named(t reflect.Type, name string) {
 	if t.Name() != name {
 		l.reportMissing(t, name)
@@ -293,25 +298,26 @@ func (l *gojaLayout) interfaceOf(o *goja.Object) *golayout.Interface {
 	return (*golayout.Interface)(unsafe.Add(unsafe.Pointer(o), l.self))
 }
 
-// data is where what o is lies.
+// data returns the address of the data of o.
 func (l *gojaLayout) data(o *goja.Object) unsafe.Pointer { return l.interfaceOf(o).Data }
 
-// template is that of an object whose kind has one.
+// template returns the template of an object whose kind has one.
 func (l *gojaLayout) template(o *goja.Object, k *kind) **template {
 	return (**template)(unsafe.Add(l.data(o), k.tmpl))
 }
 
-// calls are what a native function does when it is called, and with new.
+// calls returns the functions that implement a call and a new of a native
+// function.
 func (l *gojaLayout) calls(o *goja.Object, k *kind) (*nativeFunc, *constructFunc) {
 	return (*nativeFunc)(unsafe.Add(l.data(o), k.call)), (*constructFunc)(unsafe.Add(l.data(o), k.build))
 }
 
-// mapperOf is the FieldNameMapper of a runtime.
+// mapperOf returns the FieldNameMapper of a runtime.
 func (l *gojaLayout) mapperOf(rt *goja.Runtime) *goja.FieldNameMapper {
 	return (*goja.FieldNameMapper)(unsafe.Add(unsafe.Pointer(rt), l.mapper))
 }
 
-// asProperty returns what v is when it is more than a plain value, else nil.
+// asProperty returns v as a property, or nil if it is a plain value.
 func (l *gojaLayout) asProperty(v goja.Value) *property {
 	if v == nil || reflect.TypeOf(v) != reflect.PointerTo(l.property) {
 		return nil
@@ -319,14 +325,14 @@ func (l *gojaLayout) asProperty(v goja.Value) *property {
 	return (*property)((*golayout.Interface)(unsafe.Pointer(&v)).Data)
 }
 
-// newProperty makes a property that cannot be changed.
+// newProperty creates a read-only property.
 func (l *gojaLayout) newProperty(p property) goja.Value {
 	v := reflect.New(l.property)
 	*(*property)(v.UnsafePointer()) = p
 	return v.Interface().(goja.Value)
 }
 
-// patternLayout is where goja's regexpObject has its parts.
+// patternLayout contains the offsets of fields in goja's regexpObject.
 type patternLayout struct {
 	pattern, standard   uintptr // in regexpObject
 	re2, global, sticky uintptr // in regexpPattern
@@ -342,7 +348,7 @@ var thePatternLayout = sync.OnceValue(func() *patternLayout {
 	return l.patternLayout(reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type().Elem())
 })
 
-// patternLayout looks at a regexpObject.
+// patternLayout inspects a regexpObject.
 func (l *gojaLayout) patternLayout(t reflect.Type) *patternLayout {
 	l.kind(t, "pattern", reflect.Pointer)
 	l.kind(t, "standard", reflect.Bool)
@@ -388,13 +394,13 @@ type objectBody struct {
 	host           golayout.Interface // a DynamicObject or a DynamicArray
 }
 
-// What goja's interface on its dynamic objects and arrays begins with; nil: goja
-// makes them.
+// The type words of goja's interface on its dynamic objects and arrays. If they
+// are nil, goja creates such objects.
 var objectTab, arrayTab = hostedTabs()
 
 // hostedTabs compares hosted with goja's structs.
 func hostedTabs() (object, array unsafe.Pointer) {
-	_ = golayout.Guard(func() error { // without, goja makes them
+	_ = golayout.Guard(func() error { // on error, goja creates them
 		o, a := engine.NewDynamicObject(&box{}), engine.NewDynamicArray(nil)
 		if golayout.CheckInterfaces() == nil && mirrors(o, reflect.TypeFor[goja.DynamicObject]()) && mirrors(a, reflect.TypeFor[goja.DynamicArray]()) {
 			object, array = (*objectHead)(unsafe.Pointer(o)).self.Type, (*objectHead)(unsafe.Pointer(a)).self.Type
@@ -404,8 +410,8 @@ func hostedTabs() (object, array unsafe.Pointer) {
 	return object, array
 }
 
-// mirrors reports whether o is laid out as hosted is, of a host that has the
-// interface of a type.
+// mirrors reports whether o has the layout of hosted, with the host as an
+// interface of the given type.
 func mirrors(o *goja.Object, host reflect.Type) bool {
 	var h hosted
 	var val *goja.Object
@@ -425,15 +431,15 @@ func mirrors(o *goja.Object, host reflect.Type) bool {
 		body.Field(1).Offset == unsafe.Offsetof(h.body.host) && body.Field(1).Type == host
 }
 
-// fieldAt reports whether a struct has a field at an offset, in what is embedded at
-// its start too.
+// fieldAt reports whether a struct has a field at an offset, including fields
+// of a struct embedded at its start.
 func fieldAt(t reflect.Type, name string, offset uintptr, is reflect.Type) bool {
 	f, ok := t.FieldByName(name)
 	return ok && f.Offset == offset && f.Type == is
 }
 
-// What interfaces on goja's primitive values begin with; nil of all: one of them
-// is not what it was.
+// The type words of interfaces on goja's primitive values. All are nil if one
+// of the layouts differs.
 var intTab, floatTab, asciiTab, boolTab = tabs()
 
 func tabs() (ints, floats, texts, bools unsafe.Pointer) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// line is a script's handle of one row of a batch of log lines; what record is
+// line is a script's handle of one row of a batch of log lines, as record is
 // for samples.
 type line struct {
 	hosted
@@ -44,7 +44,7 @@ func (r *line) label(name string) string          { return r.check().Label(r.row
 func (r *line) setLabel(name, value string) error { return r.check().SetLabel(r.row, name, value) }
 func (r *line) all() iter.Seq2[string, string]    { return r.check().Labels(r.row) }
 
-// lineMeta is the metadata of a line, which reads and writes as labels do.
+// lineMeta is the metadata of a line, which is read and written like labels.
 type lineMeta struct{ *line }
 
 func (m lineMeta) label(name string) string { return m.check().MetaValue(m.row, name) }
@@ -99,7 +99,7 @@ func (r *line) Delete(name string) bool {
 // Keys returns the names of the fields.
 func (*line) Keys() []string { return scripting.Names(named().line.Fields) }
 
-// openLines makes the methods of log records and of their copies.
+// openLines creates the methods of log records and of their copies.
 func (v *vm) openLines() {
 	ms := v.operations(named().line, func(call goja.FunctionCall, c *operation.Call) {
 		r := self[*line](v, call, "a record")
@@ -123,8 +123,9 @@ func (v *vm) newCopiedLine(rec view.LogRecord) goja.Value {
 	return c.open(v.rt, v.data.proto.record, c)
 }
 
-// match returns the groups of a pattern's first match in a line as an array, all
-// of the match if it has none; undefined when the line does not match.
+// match returns the groups of a pattern's first match in a line as an array.
+// Without groups, it returns the whole match. It returns undefined if the line
+// does not match.
 func (v *vm) match(re scripting.Pattern, text string) goja.Value {
 	at := v.find(re, text)
 	if at == nil {
@@ -135,7 +136,8 @@ func (v *vm) match(re scripting.Pattern, text string) goja.Value {
 	return row.hosted.value()
 }
 
-// setLineField sets a field of a row; label says that other names are labels.
+// setLineField sets a field of a row. label means that any other name is a
+// label.
 func (v *vm) setLineField(row int, field string, x goja.Value, label bool) {
 	m := v.lines
 	switch field {
@@ -157,7 +159,7 @@ func (v *vm) setLineField(row int, field string, x goja.Value, label bool) {
 	}
 }
 
-// nanosField is a time in Unix ns: a BigInt, or its digits.
+// nanosField converts a time in Unix ns: a BigInt, or its digits.
 func (v *vm) nanosField(x goja.Value) string {
 	s, ok := stringOf(x)
 	switch {
@@ -170,7 +172,8 @@ func (v *vm) nanosField(x goja.Value) string {
 	return s
 }
 
-// copiedLine is what copy() of a line returns: a record of the script's own.
+// copiedLine is the result of copy() of a line: a record that belongs to the
+// script.
 type copiedLine struct {
 	hosted
 	v                *vm
@@ -210,13 +213,13 @@ func (c *copiedLine) Delete(name string) bool {
 	return false
 }
 
-// heldBytes tells what a copy holds.
+// heldBytes returns the size of a copy.
 func (c *copiedLine) heldBytes() int { return c.rec.Held() }
 
 // Keys returns the names of the fields.
 func (*copiedLine) Keys() []string { return scripting.Names(named().lineCopy.Fields) }
 
-// setLogRecord sets a field of a line that is to be emitted.
+// setLogRecord sets a field of a line that will be emitted.
 func (v *vm) setLogRecord(r *view.LogRecord, field string, x goja.Value) {
 	switch field {
 	case "line":

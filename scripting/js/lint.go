@@ -21,17 +21,16 @@ var (
 	_ scripting.TestLinter = (*Language)(nil)
 )
 
-// Lint returns what was found when the program was compiled.
+// Lint returns the findings of the compilation.
 func (p *program) Lint() []scripting.Finding { return p.found }
 
-// lint follows what is known of values through the files, as the linter of Lua
-// does: for what would go wrong, and for constant expressions. names are what
-// there is without an import.
+// lint tracks the known values in the files, like the linter of Lua, to find
+// errors and constant expressions. names are the globals.
 func (p *program) lint(names globals) {
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		c := p.files[name]
 		if c.smap == nil {
-			continue // nobody wrote a statement of it
+			continue // all of its statements are generated
 		}
 		var def *scripting.Definition
 		if c == p.main && p.test == nil {
@@ -49,7 +48,7 @@ func (p *program) lint(names globals) {
 	}
 }
 
-// LintTest compiles a test file and looks at it as Lint does at a script.
+// LintTest compiles a test file and checks it as Lint checks a script.
 func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.TestAPI) ([]scripting.Finding, error) {
 	vm, err := l.NewTest(f, env, t)
 	if err != nil {
@@ -58,7 +57,7 @@ func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.Te
 	v := vm.(*test).v
 	v.prog.lint(globalsOf(v))
 	var out []scripting.Finding
-	for _, found := range v.prog.found { // scripts that it imports are looked at themselves
+	for _, found := range v.prog.found { // imported scripts are checked separately
 		if found.Err.File == f.Name {
 			out = append(out, found)
 		}
@@ -66,7 +65,8 @@ func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.Te
 	return out, nil
 }
 
-// globals are the names that a VM has, with what the objects among them have.
+// globals are the global names of a VM, with the properties of the objects
+// among them.
 type globals map[string]map[string]bool
 
 func globalsOf(v *vm) globals {
@@ -86,30 +86,30 @@ func globalsOf(v *vm) globals {
 	return out
 }
 
-// linter looks at one file, at what esbuild made of it: positions are those of
-// the file.
+// linter checks one file, in the output of esbuild. Positions are those of the
+// file.
 type linter struct {
 	c       *chunk
-	code    *file.File // what goja gets, without the source map
+	code    *file.File // the input of goja, without the source map
 	prog    *program
 	rules   api.Rules
 	globals globals
-	loose   map[string]bool // names that may be anything: they are assigned to, or asked for by typeof
+	loose   map[string]bool // names without checks: they are assigned to, or used in typeof
 	found   []scripting.Finding
 	exprs   []scripting.Expr
-	seen    map[string]bool // findings, as a function may be visited twice
+	seen    map[string]bool // findings, because a function may be visited twice
 	bound   map[string]bool // functions that were visited as callbacks
 }
 
 type known = api.Known
 
-// kept is what only JavaScript knows of a value.
+// kept contains what only JavaScript knows of a value.
 type kept struct {
 	require  bool     // it is the function require
-	imported *known   // a module as an import gives it: default is the module
-	exports  []string // of another file, which is
-	file     string   // called so
-	promise  *known   // what it is a promise of
+	imported *known   // an imported module: default is the module
+	exports  []string // the exports of another file
+	file     string   // the name of that file
+	promise  *known   // the value of a promise
 	tuple    []*known // the elements of an array
 	fn       ast.Node // a function of this file
 	scope    *lintScope
@@ -123,7 +123,7 @@ func keptOf(k *known) kept {
 	return o
 }
 
-// lintScope has the names of a block.
+// lintScope contains the names of a block.
 type lintScope struct {
 	vars map[string]*known
 	up   *lintScope
@@ -131,7 +131,7 @@ type lintScope struct {
 
 func (s *lintScope) inner() *lintScope { return &lintScope{vars: map[string]*known{}, up: s} }
 
-// find finds a name; at is nil when there is none.
+// find returns a name; at is nil if it does not exist.
 func (s *lintScope) find(name string) (k *known, at *lintScope) {
 	for ; s != nil; s = s.up {
 		if k, ok := s.vars[name]; ok {
@@ -141,7 +141,7 @@ func (s *lintScope) find(name string) (k *known, at *lintScope) {
 	return nil, nil
 }
 
-// findUnknown finds the names of which nothing is known for long.
+// findUnknown collects the names about which nothing can be known.
 func (l *linter) findUnknown() {
 	name := func(n ast.Node) {
 		visit(n, func(n ast.Node) bool {
@@ -172,7 +172,7 @@ func (l *linter) sayAt(warning bool, at int, _ string, err error, hint string) {
 	l.addFinding(warning, file.Idx(at), err, hint)
 }
 
-// addFinding notes a finding, of what the author of the file wrote.
+// addFinding adds a finding in code that the author wrote.
 func (l *linter) addFinding(warning bool, at file.Idx, err error, hint string) {
 	line, col, ok := l.written(at)
 	if !ok {
@@ -186,14 +186,15 @@ func (l *linter) addFinding(warning bool, at file.Idx, err error, hint string) {
 	}
 }
 
-// written is where something of the tree was written; not ok for what esbuild adds.
+// written returns the position of code in the source. ok is false for code that
+// esbuild generated.
 func (l *linter) written(at file.Idx) (line, col int, ok bool) {
 	pos := l.code.Position(int(at) - l.code.Base())
 	_, _, line, col, ok = l.c.smap.Source(pos.Line, pos.Column)
 	return line, col, ok && line > 0
 }
 
-// node visits a part of the tree that is no expression, or any.
+// node visits any node of the tree.
 func (l *linter) node(n ast.Node, sc *lintScope) {
 	switch n := n.(type) {
 	case *ast.Program:
@@ -256,7 +257,7 @@ func (l *linter) node(n ast.Node, sc *lintScope) {
 	}
 }
 
-// inside visits what a part of the tree is made of.
+// inside visits the parts of a node.
 func (l *linter) inside(n ast.Node, sc *lintScope) {
 	visit(n, func(part ast.Node) bool {
 		if part == n {
@@ -267,7 +268,7 @@ func (l *linter) inside(n ast.Node, sc *lintScope) {
 	})
 }
 
-// loop visits what a for does with each element, of which k is known.
+// loop visits the body of a for loop. k describes the elements.
 func (l *linter) loop(into ast.ForInto, k *known, body ast.Statement, sc *lintScope) {
 	in := sc.inner()
 	switch into := into.(type) {
@@ -281,7 +282,7 @@ func (l *linter) loop(into ast.ForInto, k *known, body ast.Statement, sc *lintSc
 	l.node(body, in)
 }
 
-// elementOf is what is known of what an iterable gives.
+// elementOf describes the elements of an iterable.
 func elementOf(k *known) *known {
 	switch {
 	case k == nil:
@@ -295,7 +296,7 @@ func elementOf(k *known) *known {
 	return nil
 }
 
-// body visits statements; vars are declared in them, however deep.
+// body visits statements; vars are declared anywhere in them.
 func (l *linter) body(ss []ast.Statement, vars []*ast.VariableDeclaration, sc *lintScope) {
 	for _, v := range vars {
 		for _, b := range v.List {
@@ -308,7 +309,7 @@ func (l *linter) body(ss []ast.Statement, vars []*ast.VariableDeclaration, sc *l
 	}
 }
 
-// hoist declares what a block has from its beginning on.
+// hoist declares the names that are visible from the beginning of a block.
 func (l *linter) hoist(ss []ast.Statement, sc *lintScope) {
 	for _, s := range ss {
 		switch s := s.(type) {
@@ -355,7 +356,7 @@ func (l *linter) bind(target ast.Expression, k *known, sc *lintScope) {
 			l.expr(t.Initializer, sc)
 		}
 		l.bind(t.Target, k, sc)
-	case *ast.AssignExpression: // with a default
+	case *ast.AssignExpression: // with a default value
 		l.expr(t.Right, sc)
 		l.bind(t.Left, k, sc)
 	case *ast.ObjectPattern:
@@ -396,7 +397,7 @@ func (l *linter) bind(target ast.Expression, k *known, sc *lintScope) {
 	}
 }
 
-// function visits a function of which parameters are known.
+// function visits a function. params describe its parameters.
 func (l *linter) function(n ast.Node, sc *lintScope, params []*known) {
 	in := sc.inner()
 	var list *ast.ParameterList
@@ -441,7 +442,7 @@ func (l *linter) class(c *ast.ClassLiteral, sc *lintScope) {
 	}
 }
 
-// unknownName finds a name that nothing has.
+// unknownName adds a finding for an undefined name.
 func (l *linter) unknownName(id *ast.Identifier) {
 	name := id.Name.String()
 	hint := instead[name]

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// noRandomness is why there is no Math.random.
+// noRandomness explains why Math.random does not exist.
 const (
 	noRandomness    = "there is no randomness in a script: the same input gives the same output"
 	insteadOfRandom = `to keep one in ten, import hash from "weir/hash" and write hash.bucket(s.labels.instance ?? "", 10) === 0`
@@ -18,8 +18,7 @@ const (
 // ofArrays are methods that arrays have and batches do not.
 var ofArrays = []string{"forEach", "map", "reduce", "some", "every", "find", "findIndex", "flatMap", "slice", "sort", "push", "pop", "at", "entries", "values", "keys", "includes", "indexOf", "concat", "join"}
 
-// insteadOf is what to write in the place of a member that an object does not
-// have.
+// insteadOf returns a replacement for a member that an object does not have.
 func (l *linter) insteadOf(owner *known, name string) string {
 	t := owner.Object
 	switch {
@@ -39,7 +38,7 @@ func (l *linter) insteadOf(owner *known, name string) string {
 	return ""
 }
 
-// called looks at a value that is called and is no function.
+// called checks that a called value is a function.
 func (l *linter) called(k *known, callee ast.Expression) {
 	if l.prog.test != nil || k == nil {
 		return
@@ -55,7 +54,7 @@ func (l *linter) called(k *known, callee ast.Expression) {
 	l.rules.Called(k, "", int(at))
 }
 
-// iterable looks at what a for of goes over.
+// iterable checks the iterated value of a for of loop.
 func (l *linter) iterable(k *known, source ast.Expression) {
 	switch {
 	case k == nil:
@@ -66,15 +65,16 @@ func (l *linter) iterable(k *known, source ast.Expression) {
 	}
 }
 
-// destructured looks at a pattern of an array for a record, as for of gives one
-// where other languages give an index and a record.
+// destructured checks for an array pattern that is applied to a record: for of
+// returns only records, whereas other languages return an index and a record.
 func (l *linter) destructured(k *known, pattern *ast.ArrayPattern) {
 	if l.isRecord(k) {
 		l.addFinding(false, pattern.LeftBracket, fmt.Errorf("cannot destructure a %s as an array: the iterator gives one value at a time", k.Object.Name), "write for (const r of …) { … }")
 	}
 }
 
-// isRecord reports whether a value is a record or a series, which is no array.
+// isRecord reports whether a value is a record or a series, which are not
+// arrays.
 func (l *linter) isRecord(k *known) bool {
 	t := l.rules.Table
 	return k != nil && k.Object != nil && slices.Contains([]*scripting.ObjectType{t.Record, t.Copy, t.Line, t.LineCopy, t.Series, t.Stream}, k.Object)

@@ -75,7 +75,7 @@ func (l *linter) ident(id *ast.Identifier, sc *lintScope) *known {
 	name := id.Name.String()
 	if k, at := sc.find(name); at != nil {
 		if name == "require" && at.up != nil && at.up.up == nil {
-			return &known{Own: kept{require: true}} // of the function that a file is made
+			return &known{Own: kept{require: true}} // the parameter require of the file's function
 		}
 		return k
 	}
@@ -89,7 +89,7 @@ func (l *linter) ident(id *ast.Identifier, sc *lintScope) *known {
 	return nil
 }
 
-// member is what is known of owner.name.
+// member returns what is known of owner.name.
 func (l *linter) member(owner *known, name string, at file.Idx) *known {
 	own := keptOf(owner)
 	switch {
@@ -120,13 +120,13 @@ func (l *linter) member(owner *known, name string, at file.Idx) *known {
 
 var ofPromises = map[string]bool{"then": true, "catch": true, "finally": true}
 
-// ofObjects is what all objects have.
+// ofObjects are the members of all objects.
 var ofObjects = map[string]bool{
 	"constructor": true, "hasOwnProperty": true, "isPrototypeOf": true, "propertyIsEnumerable": true,
 	"toLocaleString": true, "toString": true, "valueOf": true, "__proto__": true,
 }
 
-// assign looks at what is assigned to.
+// assign checks the target of an assignment.
 func (l *linter) assign(e *ast.AssignExpression, sc *lintScope) {
 	l.expr(e.Right, sc)
 	switch left := e.Left.(type) {
@@ -171,7 +171,7 @@ func (l *linter) call(e *ast.CallExpression, sc *lintScope) *known {
 	return k
 }
 
-// orUnknown is k as something that one can point to.
+// orUnknown returns k, or an empty known if k is nil.
 func orUnknown(k *known) *known {
 	if k == nil {
 		return &known{}
@@ -179,8 +179,8 @@ func orUnknown(k *known) *known {
 	return k
 }
 
-// ofGlobal finds a call of what an object of the language does not have, such
-// as Object.groupBy.
+// ofGlobal checks for a call of a missing member of a built-in object, such as
+// Object.groupBy.
 func (l *linter) ofGlobal(callee ast.Expression, sc *lintScope) {
 	dot, ok := callee.(*ast.DotExpression)
 	if !ok {
@@ -200,7 +200,7 @@ func (l *linter) ofGlobal(callee ast.Expression, sc *lintScope) {
 	l.addFinding(false, dot.Identifier.Idx, fmt.Errorf("there is no %s.%s", object, name), config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals[object]))))
 }
 
-// required is what an import gives.
+// required returns what is known of an import.
 func (l *linter) required(arg ast.Expression) *known {
 	s, ok := arg.(*ast.StringLiteral)
 	if !ok {
@@ -225,7 +225,7 @@ func (l *linter) required(arg ast.Expression) *known {
 	return nil
 }
 
-// weirModule is the module weir as JavaScript has it.
+// weirModule returns the module weir with JavaScript names.
 func weirModule(t *api.Table) *scripting.Module {
 	m := &scripting.Module{Name: "weir", Tables: t.Weir.Tables}
 	for _, kind := range scripting.ComponentKinds {
@@ -238,7 +238,7 @@ func weirModule(t *api.Table) *scripting.Module {
 	return m
 }
 
-// testNames is what a test file has.
+// testNames contains the globals of a test file.
 type testNames struct{ module *scripting.Module }
 
 func testModuleOf(t *scripting.TestAPI) testNames {
@@ -252,7 +252,7 @@ func testModuleOf(t *scripting.TestAPI) testNames {
 	return testNames{m}
 }
 
-// global is what is known of a global of a test file.
+// global returns what is known of a global of a test file.
 func (t testNames) global(name string) *known {
 	for i := range t.module.Funcs {
 		if f := &t.module.Funcs[i]; scripting.CamelCase(f.Name) == name {
@@ -267,7 +267,7 @@ func (t testNames) global(name string) *known {
 	return nil
 }
 
-// exported are the names that a file exports, nil when that is not known.
+// exported returns the names that a file exports, or nil if they are unknown.
 func (c *chunk) exported() []string {
 	var names []string
 	sure := c.tree != nil
@@ -301,8 +301,8 @@ func (c *chunk) exported() []string {
 	return names
 }
 
-// collectConstants keeps the constant expressions among the arguments of an operation of a
-// batch.
+// collectConstants collects the constant expressions among the arguments of a
+// batch operation.
 func (l *linter) collectConstants(f *known, args []ast.Expression) {
 	var over batch.Signals
 	switch t := l.rules.Table; f.Of {
@@ -331,7 +331,7 @@ func (l *linter) collectConstants(f *known, args []ast.Expression) {
 	}
 }
 
-// constant is the text of an expression.
+// constant returns the text of a constant expression.
 func constant(e ast.Expression) (string, bool) {
 	switch e := e.(type) {
 	case *ast.StringLiteral:
@@ -344,13 +344,13 @@ func constant(e ast.Expression) (string, bool) {
 	return "", false
 }
 
-// checkArguments looks at the arguments of a known function.
+// checkArguments checks the arguments of a known function.
 func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.Function, sc *lintScope) {
 	params, args := fn.Params, e.ArgumentList
 	at := nameOf(e.Callee)
 	open := slices.ContainsFunc(args, func(a ast.Expression) bool { _, ok := a.(*ast.SpreadElement); return ok })
 	rest := len(params) > 0 && params[len(params)-1].Rest
-	if open { // which is which is not known
+	if open { // the positions of later arguments are unknown
 		for _, a := range args {
 			l.expr(a, sc)
 		}
@@ -386,7 +386,7 @@ func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.F
 	}
 }
 
-// nameOf is where the name of what is called stands.
+// nameOf returns the position of a called name.
 func nameOf(callee ast.Expression) file.Idx {
 	switch e := callee.(type) {
 	case *ast.DotExpression:
@@ -401,8 +401,8 @@ func nameOf(callee ast.Expression) file.Idx {
 	return callee.Idx0()
 }
 
-// argument looks at one argument: a constant of the wrong kind, and functions
-// whose parameters are known from here.
+// argument checks one argument: whether a constant has the right type, and
+// functions whose parameters are known from the declaration.
 func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *lintScope) {
 	wrong := func(x scripting.Value) {
 		if msg := p.Accepts(x); msg != "" {
@@ -415,7 +415,7 @@ func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *li
 	}
 	switch a := a.(type) {
 	case *ast.NumberLiteral:
-		text := p.Kind == scripting.KindString && f.Fn.Fn == nil // the language may make a text of it
+		text := p.Kind == scripting.KindString && f.Fn.Fn == nil // the language may convert it to a text
 		switch n := a.Value.(type) {
 		case int64:
 			if !text {
@@ -433,7 +433,7 @@ func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *li
 	}
 }
 
-// visitAs visits an expression of which the type is declared.
+// visitAs visits an expression whose type is declared.
 func (l *linter) visitAs(p *scripting.Param, e ast.Expression, sc *lintScope) {
 	switch e := e.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
@@ -457,7 +457,8 @@ func (l *linter) visitAs(p *scripting.Param, e ast.Expression, sc *lintScope) {
 	}
 }
 
-// callback visits a function of the file as what it is passed for.
+// callback visits a function of the file with the parameters that its use
+// declares.
 func (l *linter) callback(p *scripting.Param, k *known) {
 	own := keptOf(k)
 	if own.fn == nil || p.Call == nil {
@@ -506,7 +507,7 @@ func (l *linter) object(p *scripting.Param, o *ast.ObjectLiteral, sc *lintScope)
 	}
 }
 
-// keysIn are the keys of an object that are names.
+// keysIn returns the keys of an object that are names.
 func keysIn(o *ast.ObjectLiteral) []string {
 	var keys []string
 	for _, p := range o.Value {

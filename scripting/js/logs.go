@@ -33,7 +33,7 @@ func (v *vm) logs(call goja.FunctionCall) *view.Logs {
 	return v.lines
 }
 
-// readCells puts the fields of a row into out. ts is a BigInt.
+// readCells reads the fields of a row into out. ts is a BigInt.
 func (v *vm) readCells(m *view.Logs, f *operation.Fields, row int, out []goja.Value) {
 	v.data.read = m.Read(f.Lines, row, v.data.read[:0])
 	for i, c := range v.data.read {
@@ -48,11 +48,12 @@ func (v *vm) readCells(m *view.Logs, f *operation.Fields, row int, out []goja.Va
 	}
 }
 
-// nanos is a time in Unix ns, which a number cannot hold.
+// nanos converts a time in Unix ns, which a number cannot represent exactly.
 func nanos(ns int64) goja.Value { return engine.ToValue(big.NewInt(ns)) }
 
-// lineValue is what a line holds in a script: an integer that a number would
-// round is a BigInt, its text beyond 64 bits, an object or a list JSON.
+// lineValue converts a field of a line: an integer that a number cannot
+// represent exactly is a BigInt, beyond 64 bits its text; an object or a list
+// is JSON.
 func (v *vm) lineValue(x view.Value, line string) goja.Value {
 	switch x.Kind {
 	case view.Missing:
@@ -70,7 +71,7 @@ func (v *vm) lineValue(x view.Value, line string) goja.Value {
 	return v.part(x.Text, line)
 }
 
-// part is a part of a text in a script.
+// part converts a part of a text.
 func (v *vm) part(part, text string) goja.Value {
 	if len(part) > shortText {
 		part = v.sandbox.parts.Of(part, text)
@@ -78,9 +79,9 @@ func (v *vm) part(part, text string) goja.Value {
 	return v.data.texts.value(part)
 }
 
-// takesParams reports whether a function may read a parameter of that number: it
-// names that many, or what it names does not tell, as with defaults, rest
-// parameters and arguments.
+// takesParams reports whether a function may read a parameter with the given
+// number: it declares that many, or this cannot be determined because of
+// defaults, rest parameters or arguments.
 func takesParams(fn goja.Value, n int) bool {
 	o := fn.(*goja.Object)
 	if length := o.Get("length"); length == nil || length.ToInteger() >= int64(n) {
@@ -97,8 +98,8 @@ func takesParams(fn goja.Value, n int) bool {
 	return strings.Contains(text, "arguments") || strings.ContainsAny(params, ".=[{")
 }
 
-// callLine calls fn with the first n of args, and with the record behind them
-// if it takes one. false drops the row, true and nothing keep it.
+// callLine calls fn with the first n of args, followed by the record if fn
+// takes it. The result false drops the row; true and undefined keep it.
 func (v *vm) callLine(m *view.Logs, row int, fn native, args []goja.Value, n int, record bool) {
 	if record {
 		args[n] = v.newLine(row).hosted.value()
@@ -116,8 +117,8 @@ func (v *vm) callLine(m *view.Logs, row int, fn native, args []goja.Value, n int
 	}
 }
 
-// patternArg is a regular expression that a script passes: its text, or what
-// re.compile made.
+// patternArg converts a regular expression from a script: its text, or a result
+// of re.compile.
 func (v *vm) patternArg(x goja.Value, f *scripting.Function, i int) scripting.Pattern {
 	if o, ok := boxed(x).(*scripting.Object); ok {
 		if re, ok := o.Data.(scripting.Pattern); ok {
@@ -144,8 +145,8 @@ func (v *vm) find(re scripting.Pattern, text string) []int {
 	return at
 }
 
-// groupsOf appends the groups of a match, or all of it when there are none; a
-// group that took no part is undefined.
+// groupsOf appends the groups of a match, or the whole match if there are none.
+// A group that did not participate is undefined.
 func (v *vm) groupsOf(out []goja.Value, text string, at []int) []goja.Value {
 	if len(at) == 2 {
 		return append(out, v.part(text[at[0]:at[1]], text))

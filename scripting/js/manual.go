@@ -7,8 +7,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Manual says how the JavaScript of scripts differs from that of a browser or
-// of Node, and why. conformance_test.go has what goja's own tests find missing.
+// Manual explains how the JavaScript of scripts differs from that of a browser
+// or of Node, and why. conformance_test.go lists what goja's own tests find
+// missing.
 func Manual() string {
 	return fmt.Sprintf(`Scripts are written in JavaScript as of 2022, or in TypeScript, whose types are
 for editors and tsc. What differs from a browser and from Node:

@@ -16,7 +16,8 @@ import (
 // matcher checks a value.
 type matcher func(t *test, x goja.Value, a []goja.Value) verdict
 
-// matchers are what follows expect(x), by their names in scripting/scripttest.
+// matchers are the matchers of expect(x), by their names in
+// scripting/scripttest.
 var matchers = map[string]matcher{
 	"toBe": func(t *test, x goja.Value, a []goja.Value) verdict {
 		want := argument(a, 0)
@@ -90,7 +91,7 @@ func newMatcher(rest string, holds func(x goja.Value) bool) matcher {
 	return func(_ *test, x goja.Value, _ []goja.Value) verdict { return verdict{ok: holds(x), rest: rest} }
 }
 
-// compared checks equality of a kind; a difference is shown by lines.
+// compared returns a matcher for equality. It shows a difference by lines.
 func compared(rest string, e equality) matcher {
 	return func(t *test, x goja.Value, a []goja.Value) verdict {
 		want := argument(a, 0)
@@ -102,13 +103,13 @@ func compared(rest string, e equality) matcher {
 	}
 }
 
-// host is the value of the host's in a value of the script, nil if it is none.
+// host returns the host object of a script's value, or nil if there is none.
 func host(x goja.Value) *scripting.Object {
 	o, _ := boxed(x).(*scripting.Object)
 	return o
 }
 
-// plain is a string, or a value of the host's.
+// plain converts a string or a host object.
 func plain(x goja.Value) scripting.Value {
 	if h := host(x); h != nil {
 		return h
@@ -116,7 +117,7 @@ func plain(x goja.Value) scripting.Value {
 	return x.String()
 }
 
-// difference is the verdict on two values that should be the same.
+// difference returns the verdict on two values that should be equal.
 func (t *test) difference(ok bool, rest string, want, got goja.Value) verdict {
 	if ok {
 		return verdict{ok: true, rest: rest + " " + t.subject(want)}
@@ -129,7 +130,7 @@ func (t *test) difference(ok bool, rest string, want, got goja.Value) verdict {
 	return verdict{rest: rest + " " + w, want: w, got: g}
 }
 
-// order compares numbers.
+// order returns a matcher that compares numbers.
 func order(rest string, holds func(cmp int) bool) matcher {
 	return func(t *test, x goja.Value, a []goja.Value) verdict {
 		d := verdict{rest: rest + " " + t.showFlat(argument(a, 0))}
@@ -140,7 +141,7 @@ func order(rest string, holds func(cmp int) bool) matcher {
 	}
 }
 
-// isClose reports whether a number is within half a unit of a digit.
+// isClose reports whether a number is within half a unit of a decimal digit.
 func (t *test) isClose(x goja.Value, a []goja.Value) bool {
 	digits := 2.0
 	if d := argument(a, 1); !goja.IsUndefined(d) {
@@ -247,7 +248,7 @@ func instanceOf(t *test, x goja.Value, a []goja.Value) verdict {
 	return verdict{ok: t.v.rt.InstanceOf(x, class), rest: "be made by " + class.Get("name").String()}
 }
 
-// typeOf is what typeof gives.
+// typeOf returns the result of typeof.
 func typeOf(x goja.Value) string {
 	switch {
 	case goja.IsUndefined(x):
@@ -268,7 +269,7 @@ func typeOf(x goja.Value) string {
 	return "object"
 }
 
-// throws calls a function and looks at what it throws.
+// throws calls a function and checks the error that it throws.
 func throws(t *test, x goja.Value, a []goja.Value) verdict {
 	fn, ok := goja.AssertFunction(x)
 	if !ok {
@@ -284,12 +285,13 @@ func throws(t *test, x goja.Value, a []goja.Value) verdict {
 	}
 	ex, ok := err.(*goja.Exception)
 	if !ok || t.v.budget.err() != nil {
-		t.v.raise(err) // a limit: nothing may catch it
+		t.v.raise(err) // a limit, which must not be caught
 	}
 	return t.threw(ex.Value(), a)
 }
 
-// threw is the verdict on what was thrown; nil is nothing.
+// threw returns the verdict on a thrown value; nil means that nothing was
+// thrown.
 func (t *test) threw(thrown goja.Value, a []goja.Value) verdict {
 	want := argument(a, 0)
 	d := verdict{rest: "throw"}
@@ -327,7 +329,7 @@ func (t *test) threw(thrown goja.Value, a []goja.Value) verdict {
 	return t.difference(t.equal(thrown, want, equality{part: true}), "throw", want, thrown)
 }
 
-// thrownMessage is the message of an error, without its name.
+// thrownMessage returns the message of an error, without its name.
 func (t *test) thrownMessage(x goja.Value) string {
 	if o := objectOf(x); o != nil {
 		if m := o.Get("message"); m != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// libPrefix comes before the names of the standard library in an import.
+// libPrefix is the prefix of the standard library's modules in an import.
 const libPrefix = "weir/"
 
-// ownModule reports whether an import is of weir itself.
+// ownModule reports whether an import is one of weir's own modules.
 func (p *program) ownModule(name string) bool {
 	if name == "weir" || name == testModule && p.test != nil {
 		return true
@@ -23,10 +23,10 @@ func (p *program) ownModule(name string) bool {
 	return ok && p.stdlib[lib] != nil
 }
 
-// module runs a file, once a VM, and returns what it exports.
+// module runs a file, once per VM, and returns its exports.
 func (v *vm) module(c *chunk) (goja.Value, error) {
 	if m := v.loaded[c]; m != nil {
-		return m.Get("exports"), nil // also while it loads: a circle sees what is there
+		return m.Get("exports"), nil // also while it loads: an import cycle gets the exports so far
 	}
 	m := v.rt.NewObject()
 	v.loaded[c] = m
@@ -51,7 +51,7 @@ func (v *vm) module(c *chunk) (goja.Value, error) {
 	return m.Get("exports"), nil
 }
 
-// require gives what a file imports.
+// require returns the value of an import.
 func (v *vm) require(c *chunk, name string) goja.Value {
 	if target := c.imports[name]; target != nil {
 		m, err := v.module(target)
@@ -74,7 +74,7 @@ func (v *vm) require(c *chunk, name string) goja.Value {
 	return m
 }
 
-// fixed is the value of a data file, read-only.
+// fixed converts the value of a data file to a read-only value.
 func (v *vm) fixed(x scripting.Value, depth int) goja.Value {
 	if depth > maxValueDepth {
 		v.raise(fmt.Errorf("cannot use data that nests deeper than %d", maxValueDepth))
@@ -97,7 +97,8 @@ func (v *vm) fixed(x scripting.Value, depth int) goja.Value {
 	return v.fromGo(x)
 }
 
-// weir makes the module weir: the kinds of components and their argument types.
+// weir creates the module weir: the kinds of components and their argument
+// types.
 func (v *vm) weir() *goja.Object {
 	m := v.rt.NewObject()
 	for _, kind := range scripting.ComponentKinds {
@@ -119,12 +120,13 @@ func (v *vm) weir() *goja.Object {
 	}))
 }
 
-// definer is the function that makes definitions of a kind: defineTransform.
+// definer returns the name of the function that creates definitions of a kind:
+// defineTransform.
 func definer(kind scripting.ComponentKind) string {
 	return scripting.CamelCase("define_" + string(kind))
 }
 
-// weirArg makes arg: the types of arguments.
+// weirArg creates arg: the types of arguments.
 func (v *vm) weirArg() *goja.Object {
 	m := v.rt.NewObject()
 	names := make([]string, len(scripting.ArgKinds))
@@ -141,7 +143,7 @@ func (v *vm) weirArg() *goja.Object {
 	}))
 }
 
-// weirState makes state: the kinds of state that a definition declares.
+// weirState creates state: the kinds of state that a definition declares.
 func (v *vm) weirState() *goja.Object {
 	m := v.rt.NewObject()
 	for _, kind := range scripting.StateKinds {
@@ -158,7 +160,7 @@ func (v *vm) weirState() *goja.Object {
 	return v.freeze(v.guard(m, func(name string) error { return reworded(scripting.NoStateKind(name)) }))
 }
 
-// declared is the name in the table for one that a script wrote.
+// declared returns the name in the table for a JavaScript name.
 func (v *vm) declared(name string) string {
 	if camel := scripting.CamelCase(name); camel != name {
 		v.raise(fmt.Errorf("cannot use %q: names are camelCase in JavaScript, write %s", name, camel))
@@ -181,7 +183,7 @@ func (v *vm) options(what string, x goja.Value) map[string]any {
 	return m
 }
 
-// line is the script's line that called the host.
+// line returns the script's line that called the host.
 func (v *vm) line() int {
 	_, line, _ := v.callerPosition()
 	return line
@@ -214,7 +216,7 @@ func (v *vm) fields(o *goja.Object, raw *scripting.Raw) error {
 	return nil
 }
 
-// rawValue is a value of a definition in the forms that scripting.Raw knows.
+// rawValue converts a value of a definition to a type allowed in scripting.Raw.
 func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	if depth > maxValueDepth {
 		return nil, fmt.Errorf("cannot use a definition that nests deeper than %d", maxValueDepth)
@@ -276,7 +278,7 @@ func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	return nil, fmt.Errorf("cannot use %s in a definition", kindOf(x))
 }
 
-// bind makes the object of a module of the standard library.
+// bind creates the object of a module of the standard library.
 func (v *vm) bind(m *scripting.Module) *goja.Object {
 	o := v.rt.NewObject()
 	for i := range m.Funcs {
@@ -292,8 +294,8 @@ func (v *vm) bind(m *scripting.Module) *goja.Object {
 	}))
 }
 
-// absent is the error of a name that a module does not have: err, unless there
-// is something better to say.
+// absent returns the error for a name that a module does not have: err, unless
+// there is a better message.
 func absent(m *scripting.Module, name string, err error) error {
 	if m != nil && m.Absent != nil {
 		if why := m.Absent(scripting.SnakeCase(name)); why != "" {
@@ -303,8 +305,8 @@ func absent(m *scripting.Module, name string, err error) error {
 	return err
 }
 
-// callFunction calls a function of the table. A function that waits gives a
-// promise of its result or its error; others throw.
+// callFunction calls a function of the table. A function that waits returns a
+// promise for its result or error. Other functions throw errors.
 func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Object, in []goja.Value) goja.Value {
 	v.must(v.budget.charge(20))
 	args := make([]scripting.Value, 0, 4)
@@ -330,7 +332,7 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 		v.resume()
 	}
 	v.must(v.budget.err())
-	if e, ok := err.(*scripting.ArgError); ok { // not one that an error of another script wraps
+	if e, ok := err.(*scripting.ArgError); ok { // but not one wrapped by an error of another script
 		err = &scripting.ArgError{Func: scripting.CamelCase(e.Func), Param: scripting.CamelCase(e.Param), Msg: e.Msg}
 	}
 	if _, wrong := errors.AsType[*scripting.ArgError](err); err != nil && (wrong || !f.Waits) {
@@ -345,9 +347,9 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 	return v.awaited(v.waited(v.fromGo(out), nil), name, f)
 }
 
-// guarded calls a function of the table. A panic in it is our bug and not the
-// script's to catch: it ends the call and the VM. What a callback threw on its
-// way through goes on.
+// guarded calls a function of the table. A panic in it is a bug in weir, which
+// the script cannot catch: it ends the call and the VM. An exception of a
+// callback is passed on.
 func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
 	defer func() {
 		switch r := recover().(type) {

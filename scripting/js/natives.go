@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// maxItems is how long a list may be that one native function makes or goes
-	// over.
+	// maxItems is the maximum length of a list that one native function creates or
+	// iterates over.
 	maxItems = 1 << 20
-	// maxTargets is how many Proxies and bound functions may be behind each other.
+	// maxTargets is the maximum length of a chain of Proxies and bound functions.
 	maxTargets = 1000
-	// maxArgs is how many arguments a list may become.
+	// maxArgs is the maximum number of arguments that a list is converted to.
 	maxArgs = 1 << 16
-	// maxBuffer is how large a buffer may be, in bytes.
+	// maxBuffer is the maximum size of a buffer, in bytes.
 	maxBuffer = scripting.MaxString
-	// shortList is how long what is no list, but has a length, may be for a native
-	// function to get it as it is.
+	// shortList is the length up to which a native function gets an array-like
+	// object directly.
 	shortList = 1 << 10
-	// maxDigits is how long a text may be that becomes a BigInt, and maxBits how
-	// many bits of one may be asked for.
+	// maxDigits is the maximum length of a text that is converted to a BigInt, and
+	// maxBits the maximum number of bits of a BigInt that may be requested.
 	maxDigits, maxBits = 10_000, 1 << 16
 )
 
-// natives are the native functions that could take time or memory without end
-// in one call, by their path, and what bounds them. All others do a bounded work
-// for what they are given, which the script had to make, or come by what looks
-// at the budget.
+// natives are the native functions that could take unlimited time or memory in
+// one call, by path, with the function that limits each. The work of all other
+// native functions is limited by the size of their arguments, which the script
+// had to create, or they call functions that check the budget.
 var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 	m := map[string]func(*sandbox, nativeFunc) nativeFunc{
 		"Function":                       (*sandbox).noText,
@@ -101,7 +101,7 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 	return m
 }()
 
-// constructors are the same when they are called with new.
+// constructors are the equivalent for calls with new.
 var constructors = func() map[string]func(*sandbox, constructFunc) constructFunc {
 	m := map[string]func(*sandbox, constructFunc) constructFunc{
 		"Function":          (*sandbox).noNew,
@@ -119,7 +119,7 @@ var constructors = func() map[string]func(*sandbox, constructFunc) constructFunc
 	return m
 }()
 
-// throw throws an error of the script's.
+// throw throws an error in the script.
 func (s *sandbox) throw(ctor *goja.Object, format string, args ...any) {
 	o, err := s.rt.New(ctor, s.rt.ToValue(fmt.Sprintf(format, args...)))
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *sandbox) rangeError(format string, args ...any) {
 	s.throw(s.errors.rangeError, format, args...)
 }
 
-// arg is an argument, undefined when there is none.
+// arg returns an argument, or undefined if it is missing.
 func arg(args []goja.Value, i int) goja.Value {
 	if i < len(args) {
 		return args[i]
@@ -142,14 +142,14 @@ func arg(args []goja.Value, i int) goja.Value {
 
 func isUndefined(v goja.Value) bool { return v == nil || goja.IsUndefined(v) }
 
-// object is v if it is one, else nil.
+// object returns v if it is an object, or nil.
 func object(v goja.Value) *goja.Object {
 	o, _ := v.(*goja.Object)
 	return o
 }
 
-// fewTargets bounds the chain of Proxies and bound functions, through which
-// goja goes by calling itself, with a list of arguments for each.
+// fewTargets limits the length of a chain of Proxies and bound functions,
+// because goja recurses for each of them with a list of arguments.
 func (s *sandbox) fewTargets(o *goja.Object) {
 	for n := 0; o != nil; n++ {
 		k := s.layout.kindOf(o)
@@ -184,7 +184,7 @@ func (s *sandbox) newProxy(build constructFunc) constructFunc {
 	}
 }
 
-// noText is what the functions do that compile text.
+// noText replaces functions that compile text.
 func (s *sandbox) noText(nativeFunc) nativeFunc {
 	return func(goja.FunctionCall) goja.Value { return s.refuseText() }
 }
@@ -201,7 +201,7 @@ func (s *sandbox) fewDigits(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		v := call.Argument(0)
 		if o := object(v); o != nil {
-			v = o.ToString() // a primitive, of which a text is bounded
+			v = o.ToString() // a primitive, whose text has a limited length
 			call.Arguments = []goja.Value{v}
 		}
 		if t, ok := v.(goja.String); ok && t.Length() > maxDigits {
@@ -222,7 +222,7 @@ func (s *sandbox) fewBits(f nativeFunc) nativeFunc {
 	}
 }
 
-// fewKeys bounds what lists the keys of a text.
+// fewKeys limits functions that list the keys of a text.
 func (s *sandbox) fewKeys(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		for _, v := range call.Arguments {
@@ -232,8 +232,8 @@ func (s *sandbox) fewKeys(f nativeFunc) nativeFunc {
 	}
 }
 
-// spread makes sure that a value has no more keys than a script gave it: a text
-// has one for each character.
+// spread checks that a value has no more keys than a script gave it, because a
+// text has one for each character.
 func (s *sandbox) spread(v goja.Value) goja.Value {
 	n := int64(0)
 	if t, ok := v.(goja.String); ok {
@@ -247,7 +247,7 @@ func (s *sandbox) spread(v goja.Value) goja.Value {
 	return v
 }
 
-// newBuffer bounds what is made of numbers, in bytes.
+// newBuffer limits the size of buffers, in bytes.
 func (s *sandbox) newBuffer(build constructFunc) constructFunc {
 	return func(args []goja.Value, newTarget *goja.Object) *goja.Object {
 		s.budget.check()
@@ -256,7 +256,7 @@ func (s *sandbox) newBuffer(build constructFunc) constructFunc {
 		switch {
 		case isUndefined(v), goja.IsNull(v):
 		case o == nil:
-			n := v.ToNumber() // once: it may be a text
+			n := v.ToNumber() // only once: it may be a text
 			if n.ToInteger() > maxBuffer/8 && n.ToInteger() > maxBuffer/max(1, s.itemBytes(newTarget)) {
 				s.rangeError("cannot make a buffer of %d items: the limit is %d bytes", n.ToInteger(), maxBuffer)
 			}
@@ -275,7 +275,7 @@ func (s *sandbox) newBuffer(build constructFunc) constructFunc {
 	}
 }
 
-// itemBytes is the size of an item of a typed array, 1 for a buffer.
+// itemBytes returns the size of an item of a typed array, and 1 for a buffer.
 func (s *sandbox) itemBytes(ctor *goja.Object) int64 {
 	if ctor == nil {
 		return 8

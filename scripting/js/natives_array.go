@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// lengthOf is the length of a list, or of what has a length.
+// lengthOf returns the length of a list or an array-like object.
 func (s *sandbox) lengthOf(o *goja.Object) int64 {
 	v := o.Get("length")
 	if v == nil {
@@ -22,9 +22,9 @@ func (s *sandbox) tooLong(n int64) {
 	s.rangeError("cannot go over a list of %d items: the limit is %d", n, maxItems)
 }
 
-// lent returns what a native function that goes over all items of o may get in
-// its place: o itself if it is a list that is not too long, so that nothing but
-// a bounded loop follows.
+// lent returns an object that replaces o for a native function that iterates
+// over all items. It is o itself if o is a list of limited length, so that the
+// loop is limited.
 func (s *sandbox) lent(o *goja.Object) *goja.Object {
 	k := s.layout.kindOf(o)
 	if k.buffer {
@@ -39,8 +39,8 @@ func (s *sandbox) lent(o *goja.Object) *goja.Object {
 	return s.rt.NewDynamicObject(&lentList{s, o, s.rt.ToValue(s.lengthOf(o))})
 }
 
-// plainLength reports whether o has a length of its own that is a small number,
-// which nobody computes.
+// plainLength reports whether o has an own length property that is a small
+// number and not computed.
 func (s *sandbox) plainLength(o *goja.Object) bool {
 	if !s.layout.kindOf(o).plain {
 		return false
@@ -55,8 +55,8 @@ func (s *sandbox) plainLength(o *goja.Object) bool {
 	return ok && v != nil && goja.IsNumber(v) && v.ToInteger() <= shortList
 }
 
-// lentList is what native functions get in the place of what may be too long
-// for them: its length is read once, and every item looks at the budget.
+// lentList replaces an object that may be too long for native functions. Its
+// length is read once, and each access to an item checks the budget.
 type lentList struct {
 	s      *sandbox
 	o      *goja.Object
@@ -84,7 +84,7 @@ func (l *lentList) Set(key string, v goja.Value) bool {
 	return true
 }
 
-// Has reports whether the list or what it inherits from has a property.
+// Has reports whether the list or its prototype has a property.
 func (l *lentList) Has(key string) bool {
 	l.s.budget.check()
 	return key == "length" || l.s.has(l.o, key)
@@ -99,10 +99,10 @@ func (l *lentList) Delete(key string) bool {
 	return true
 }
 
-// Keys are the list's own.
+// Keys returns the keys of the list.
 func (l *lentList) Keys() []string { return l.o.Keys() }
 
-// has is the operator in.
+// has implements the operator in.
 func (s *sandbox) has(o *goja.Object, key string) bool {
 	if s.reflectHas == nil {
 		s.reflectHas, _ = goja.AssertFunction(s.rt.Get("Reflect").(*goja.Object).Get("has"))
@@ -114,7 +114,7 @@ func (s *sandbox) has(o *goja.Object, key string) bool {
 	return v.ToBoolean()
 }
 
-// overList bounds the loop of a function of lists over this.
+// overList limits the loop of a list function over this.
 func (s *sandbox) overList(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		this := object(call.This)
@@ -126,7 +126,7 @@ func (s *sandbox) overList(f nativeFunc) nativeFunc {
 			return f(call)
 		}
 		call.This = lent
-		// The function that it calls gets the list itself.
+		// The callback gets the list itself.
 		for i, v := range call.Arguments {
 			if fn, ok := goja.AssertFunction(v); ok && i == 0 {
 				call.Arguments = append([]goja.Value(nil), call.Arguments...)
@@ -152,7 +152,7 @@ func (s *sandbox) overList(f nativeFunc) nativeFunc {
 	}
 }
 
-// copied bounds what makes a list as long as this at once.
+// copied limits functions that create a list as long as this at once.
 func (s *sandbox) copied(f nativeFunc) nativeFunc {
 	over := s.overList(f)
 	return func(call goja.FunctionCall) goja.Value {
@@ -167,8 +167,8 @@ func (s *sandbox) copied(f nativeFunc) nativeFunc {
 	}
 }
 
-// sort bounds a sort without a function to compare by, which compares the texts
-// of the items, by a function that looks at the budget.
+// sort limits a sort without a comparison function, which compares items as
+// texts, by passing a comparison function that checks the budget.
 func (s *sandbox) sort(f nativeFunc) nativeFunc {
 	over := s.copied(f)
 	return func(call goja.FunctionCall) goja.Value {
@@ -182,7 +182,7 @@ func (s *sandbox) sort(f nativeFunc) nativeFunc {
 	}
 }
 
-// concatLists bounds what is put together to one list.
+// concatLists limits the length of concatenated lists.
 func (s *sandbox) concatLists(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		n := int64(0)
@@ -207,7 +207,8 @@ func (s *sandbox) concatLists(f nativeFunc) nativeFunc {
 	}
 }
 
-// fromList bounds a list that is made of what has a length, but no iterator.
+// fromList limits a list that is created from an array-like object without an
+// iterator.
 func (s *sandbox) fromList(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		o := object(call.Argument(0))
@@ -223,7 +224,7 @@ func (s *sandbox) fromList(f nativeFunc) nativeFunc {
 	}
 }
 
-// fewArgs bounds a list that becomes arguments.
+// fewArgs limits a list that is converted to arguments.
 func (s *sandbox) fewArgs(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		for i, v := range call.Arguments {
@@ -254,8 +255,8 @@ func (s *sandbox) fewArgs(f nativeFunc) nativeFunc {
 	}
 }
 
-// join makes the text that the items of a list become itself: what an item
-// becomes is not known before.
+// join implements joining the items of a list, because the lengths of their
+// texts are not known in advance.
 func (s *sandbox) join(nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		o := call.This.ToObject(s.rt)
@@ -297,7 +298,7 @@ func (s *sandbox) join(nativeFunc) nativeFunc {
 	}
 }
 
-// joinNumbers bounds the text that the items of a buffer become.
+// joinNumbers limits the text for the items of a buffer.
 func (s *sandbox) joinNumbers(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if o := object(call.This); o != nil && s.layout.kindOf(o).buffer {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxJSONDepth is how deep JSON may nest, and maxJSONValues how many values it
-	// may have.
+	// maxJSONDepth is the maximum depth of JSON, and maxJSONValues its maximum
+	// number of values.
 	maxJSONDepth  = 1000
 	maxJSONValues = 500_000
 )
 
-// parseJSON bounds what JSON.parse makes by a look at its text.
+// parseJSON limits the result of JSON.parse by checking the text first.
 func (s *sandbox) parseJSON(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		t := s.text(call.Argument(0))
@@ -32,8 +32,8 @@ func (s *sandbox) parseJSON(f nativeFunc) nativeFunc {
 	}
 }
 
-// measureJSON refuses what nests too deep or has too many values. A text that is
-// no JSON may be refused for that as well.
+// measureJSON refuses a text that is nested too deeply or has too many values.
+// It may also refuse invalid JSON.
 func (s *sandbox) measureJSON(t string) {
 	depth, values, quoted := 0, 0, false
 	for i := 0; i < len(t); i++ {
@@ -60,8 +60,8 @@ func (s *sandbox) measureJSON(t string) {
 	}
 }
 
-// stringifyJSON bounds what JSON.stringify makes, by a function that it calls
-// for each value.
+// stringifyJSON limits the result of JSON.stringify by passing a function that
+// is called for each value.
 func (s *sandbox) stringifyJSON(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		value, replacer := call.Argument(0), call.Argument(1)
@@ -87,8 +87,8 @@ func (s *sandbox) stringifyJSON(f nativeFunc) nativeFunc {
 			if n := s.lengthOf(list); n > maxItems {
 				s.tooLong(n)
 			}
-			// With a list goja calls no function: a first run without it is measured,
-			// which makes as much at least.
+			// With a list, goja calls no function. Therefore, a first run without the
+			// list is measured, whose result is at least as long.
 			f(goja.FunctionCall{This: call.This, Arguments: []goja.Value{value, s.rt.ToValue(m.value)}})
 			s.chargeString(m.size)
 			return f(call)
@@ -99,11 +99,11 @@ func (s *sandbox) stringifyJSON(f nativeFunc) nativeFunc {
 	}
 }
 
-// measure adds up how long JSON becomes while it is made.
+// measure adds up the length of JSON while it is created.
 type measure struct {
 	s        *sandbox
-	replacer goja.Callable // the script's; nil: none
-	gap      int64         // what an indentation may have
+	replacer goja.Callable // the script's replacer; nil if there is none
+	gap      int64         // maximum length of an indentation
 	holders  []*goja.Object
 	values   int
 	size     int64

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-run/weir/engine/golayout"
 )
 
-// In goja, a part of a string shares the memory of the string if all characters are
-// ASCII; other parts are copies. The native functions here return what goja returns,
-// but copy the parts as scripting.Parts does. goja calls no native function for
-// line[i]; see (*walker).char for the characters that it returns.
+// In goja, a substring shares the memory of the string if all characters are
+// ASCII; other substrings are copies. The native functions here return the same
+// results as goja, but copy substrings as scripting.Parts does. goja calls no
+// native function for line[i]; see (*walker).char for these characters.
 
 // chars are the strings of one ASCII character.
 var chars = func() (out [128]string) {
@@ -23,18 +23,19 @@ var chars = func() (out [128]string) {
 	return out
 }()
 
-// sharedText is the memory that parts of t share; !ok: they are copies.
+// sharedText returns the memory that substrings of t share. ok is false if
+// substrings are copies.
 func sharedText(t goja.Value) (s string, ok bool) {
 	if s, ok := asciiText(t); ok {
 		return s, true
 	}
-	if t, ok := t.(goja.String); ok && reflect.TypeOf(t).Kind() == reflect.Pointer { // goja has not looked at its characters yet
+	if t, ok := t.(goja.String); ok && reflect.TypeOf(t).Kind() == reflect.Pointer { // goja has not inspected its characters yet
 		return t.String(), true
 	}
 	return "", false
 }
 
-// asciiText reads a string that goja has as bytes.
+// asciiText returns a string that goja stores as bytes.
 func asciiText(x goja.Value) (s string, ok bool) {
 	if i := (*golayout.Interface)(unsafe.Pointer(&x)); asciiTab != nil {
 		if i.Type == asciiTab {
@@ -48,7 +49,7 @@ func asciiText(x goja.Value) (s string, ok bool) {
 	return "", false
 }
 
-// asciiValue is a string that has nothing but ASCII characters.
+// asciiValue converts an ASCII string.
 func asciiValue(s string) goja.Value {
 	switch {
 	case asciiTab == nil:
@@ -59,7 +60,7 @@ func asciiValue(s string) goja.Value {
 	return point(asciiTab, unsafe.Pointer(&s))
 }
 
-// owned returns x, or a copy if it is a short part of a long text.
+// owned returns x, or a copy if it is a short substring of a long text.
 func (s *sandbox) owned(x goja.Value, text string) (own goja.Value, copied bool) {
 	part, ok := asciiText(x)
 	if !ok {
@@ -75,7 +76,7 @@ func (s *sandbox) owned(x goja.Value, text string) (own goja.Value, copied bool)
 	return asciiValue(c), true
 }
 
-// ownPart is for functions that return a part of this.
+// ownPart wraps functions that return a substring of this.
 func (s *sandbox) ownPart(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if o := object(call.This); o != nil {
@@ -89,8 +90,8 @@ func (s *sandbox) ownPart(f nativeFunc) nativeFunc {
 	}
 }
 
-// ownTrimmed is ownPart for functions that trim: of a text with other characters than
-// ASCII, goja makes a copy first and returns a part of it.
+// ownTrimmed is like ownPart, for functions that trim: for a non-ASCII text,
+// goja creates a copy first and returns a part of it.
 func (s *sandbox) ownTrimmed(f nativeFunc) nativeFunc {
 	part := s.ownPart(f)
 	return func(call goja.FunctionCall) goja.Value {
@@ -108,8 +109,8 @@ func (s *sandbox) ownTrimmed(f nativeFunc) nativeFunc {
 	}
 }
 
-// ownParts copies the parts of t in what a native function returned: a list of parts,
-// or a match. It returns x.
+// ownParts copies the substrings of t in the result of a native function: a
+// list of substrings, or a match. It returns x.
 func (s *sandbox) ownParts(x goja.Value, t goja.String) goja.Value {
 	o := object(x)
 	if o == nil {
@@ -129,7 +130,8 @@ func (s *sandbox) ownParts(x goja.Value, t goja.String) goja.Value {
 	return x
 }
 
-// ownMatch is ownParts for what goja passes to a function for each match in t.
+// ownMatch is like ownParts, for the arguments that goja passes to a function
+// for each match in t.
 func (s *sandbox) ownMatch(args []goja.Value, t goja.String) {
 	text, ok := sharedText(t)
 	if !ok || !s.parts.Long(text) {
@@ -148,7 +150,7 @@ func (s *sandbox) ownMatch(args []goja.Value, t goja.String) {
 func (s *sandbox) ownGroups(groups *goja.Object, text string) {
 	for _, name := range groups.Keys() {
 		if own, copied := s.owned(groups.Get(name), text); copied {
-			_ = groups.Set(name, own) // a script may have made it, and refuse
+			_ = groups.Set(name, own) // a script may have created the object, and refuse the assignment
 		}
 	}
 }

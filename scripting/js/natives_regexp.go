@@ -16,45 +16,47 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// goja runs a pattern on RE2, Go's regexp, if it knows all of it, and on regexp2
-// otherwise, which goes back and tries again; so it does for matches that do not
-// begin at the start of a text, and for all matches in one that is not ASCII.
+// goja runs a pattern on RE2, Go's regexp, if RE2 supports all of it, and
+// otherwise on regexp2, which backtracks. It also uses regexp2 for matches that
+// do not begin at the start of a text, and for all matches in a non-ASCII text.
 //
-// What RE2 does takes a bounded time for each match, so the size of its input is
-// bounded. All matches of a text may take that for each: where they may take long
-// they are tried out before, asking the budget in between. What regexp2 does has
-// a limit of time, which goja takes for no match: a call that took as long throws.
-// goja is made to search for all matches on regexp2 one by one, by calls of exec,
-// which look at the budget.
+// RE2 takes limited time for each match, so the size of its input is limited.
+// Searching for all matches of a text may take that time for each match: if
+// this may take long, the matches are searched before, with budget checks in
+// between. regexp2 has a time limit; goja ignores its error and reports no
+// match, so a call that exceeded the limit throws. For all matches on regexp2,
+// goja is made to search one by one, with calls of exec, which check the
+// budget.
 
 const (
-	// maxPattern is how long a pattern may be, in characters.
+	// maxPattern is the maximum length of a pattern, in characters.
 	maxPattern = 8 << 10
-	// maxLiterals is what the patterns of a file may take of memory.
+	// maxLiterals is the memory limit for the patterns of a file.
 	maxLiterals = 16 << 20
-	// matchTime is what regexp2 may take for one match.
+	// matchTime is the time limit of regexp2 for one match.
 	matchTime = time.Second
-	// regexp2Bytes is about what a character of a pattern takes on regexp2.
+	// regexp2Bytes is the approximate memory per character of a pattern on
+	// regexp2.
 	regexp2Bytes = 200
-	// maxMatches is how many matches goja may find in one go, of which each takes
-	// some 100 bytes.
+	// maxMatches is the maximum number of matches that goja may find in one call.
+	// Each takes about 100 bytes.
 	maxMatches = 100_000
-	// sizesBytes is what the patterns take whose sizes are remembered.
+	// sizesBytes is the memory limit for patterns whose sizes are cached.
 	sizesBytes = 4 << 20
-	// easyText is how long a text may be that no pattern takes long for.
+	// easyText is the length of a text up to which no pattern takes long.
 	easyText = 48
 )
 
-// limitPatterns bounds the patterns that goja runs on regexp2, in the whole
-// process: they carry the limit from when they are compiled, which may be before
-// there is a VM.
+// limitPatterns sets the time limit of regexp2 patterns for the whole process.
+// A pattern gets the limit when it is compiled, which may be before there is a
+// VM.
 var limitPatterns = sync.OnceFunc(func() {
 	regexp2.DefaultMatchTimeout = matchTime
 	regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)
 })
 
-// patternClock is set when regexp2 may have started the goroutine that it takes
-// the time by, which would run for seconds after the last match.
+// patternClock is set if regexp2 may have started its clock goroutine, which
+// would run for seconds after the last match.
 var patternClock atomic.Bool
 
 func stopPatternClock() {
@@ -63,8 +65,8 @@ func stopPatternClock() {
 	}
 }
 
-// re2 returns what a pattern is on RE2; nil: it is none of goja's, or it is on
-// regexp2.
+// re2 returns the RE2 form of a pattern. It returns nil if o is not a pattern
+// of goja, or if it is on regexp2.
 func (s *sandbox) re2(o *goja.Object) (re *regexp.Regexp, ok bool) {
 	if s.layout.kindOf(o).name != "regexpObject" {
 		return nil, false
@@ -72,9 +74,9 @@ func (s *sandbox) re2(o *goja.Object) (re *regexp.Regexp, ok bool) {
 	return s.layout.pattern(o).re2(), true
 }
 
-// parts are what decides how goja runs a pattern.
+// parts contains the properties that determine how goja runs a pattern.
 type parts struct {
-	re       *regexp.Regexp // nil: it is on regexp2
+	re       *regexp.Regexp // nil if it is on regexp2
 	standard *bool          // goja searches for matches itself, without exec
 }
 
@@ -85,7 +87,7 @@ func (s *sandbox) partsOf(o *goja.Object) (p parts, ok bool) {
 	return p, ok
 }
 
-// match bounds what exec, test and search do: one match.
+// match limits exec, test and search, which search for one match.
 func (s *sandbox) match(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		o, t := s.onPattern(&call)
@@ -109,8 +111,8 @@ func (s *sandbox) match(f nativeFunc) nativeFunc {
 	}
 }
 
-// matchAll bounds what goes over the matches of a text, of a pattern with a flag
-// for that.
+// matchAll limits functions that iterate over the matches of a text, for a
+// pattern with a flag for that.
 func (s *sandbox) matchAll(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		o, t := s.onPattern(&call)
@@ -133,7 +135,8 @@ func (s *sandbox) matchAll(f nativeFunc) nativeFunc {
 	}
 }
 
-// onPattern passes a text to a function of a pattern; nil: this is none.
+// onPattern converts the arguments of a pattern's method. It returns nil if
+// this is not a pattern.
 func (s *sandbox) onPattern(call *goja.FunctionCall) (o *goja.Object, t goja.String) {
 	o = object(call.This)
 	if o == nil || s.layout.kindOf(o).name != "regexpObject" {
@@ -144,7 +147,7 @@ func (s *sandbox) onPattern(call *goja.FunctionCall) (o *goja.Object, t goja.Str
 	return o, t
 }
 
-// repeated reports whether a pattern goes on from its lastIndex.
+// repeated reports whether a pattern continues from its lastIndex.
 func (s *sandbox) repeated(o *goja.Object) bool {
 	p := s.layout.pattern(o)
 	return p.global() || p.sticky()
@@ -153,9 +156,9 @@ func (s *sandbox) repeated(o *goja.Object) bool {
 // isASCII reports whether goja searches a text as bytes.
 func isASCII(t goja.String) bool { return t.Length() == len(t.String()) }
 
-// try makes sure that goja can search for all matches in one go. It does not
-// return when that exceeds the budget, and returns false when exec is to be called
-// for each.
+// try checks that goja can search for all matches in one call. It does not
+// return if that exceeds the budget. It returns false if exec must be called
+// for each match.
 func (s *sandbox) try(p parts, t goja.String) bool {
 	if p.re == nil || !isASCII(t) {
 		return false
@@ -174,7 +177,7 @@ func (s *sandbox) try(p parts, t goja.String) bool {
 	return n <= maxMatches
 }
 
-// ended ends a call whose matching ended.
+// ended ends a call whose matching was stopped.
 func (s *sandbox) ended(err error) {
 	if err == nil {
 		return
@@ -183,14 +186,14 @@ func (s *sandbox) ended(err error) {
 	s.rangeError("%v", err)
 }
 
-// fits refuses a text that RE2 may take too long for.
+// fits refuses a text that may take RE2 too long.
 func (s *sandbox) fits(re *regex.Regexp, t goja.String) {
 	if n := t.Length(); re.Steps(n) > regex.MaxSteps {
 		s.rangeError("cannot match a text of %d characters by the pattern %q: at most %d characters", n, regex.Shorten(re.String()), regex.MaxSteps/re.Steps(1))
 	}
 }
 
-// sized is what knows the size of a pattern.
+// sized returns a pattern with its size.
 func (s *sandbox) sized(re *regexp.Regexp) *regex.Regexp {
 	if r := s.sizes[re]; r != nil {
 		return r
@@ -207,9 +210,8 @@ func (s *sandbox) sized(re *regexp.Regexp) *regex.Regexp {
 	return r
 }
 
-// plain is a pattern as the language makes one. Of another one, which a script
-// changed, goja asks for a constructor, a pattern and its exec, and looks at none
-// of them.
+// plain returns a pattern without a script's changes. For a changed pattern,
+// goja would read a constructor, a pattern and its exec, without checks.
 func (s *sandbox) plain(o *goja.Object) *goja.Object {
 	if p, ok := s.partsOf(o); !ok || *p.standard && o.Prototype() == s.patternProto {
 		return o
@@ -228,7 +230,7 @@ func (s *sandbox) put(o *goja.Object, name string, v goja.Value) {
 	}
 }
 
-// matchIterator bounds Symbol.matchAll, which makes a pattern of its own.
+// matchIterator limits Symbol.matchAll, which creates its own pattern.
 func (s *sandbox) matchIterator(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if o := object(call.This); o != nil {
@@ -238,7 +240,7 @@ func (s *sandbox) matchIterator(f nativeFunc) nativeFunc {
 	}
 }
 
-// splitMatches bounds Symbol.split, which makes a pattern of its own and searches
+// splitMatches limits Symbol.split, which creates its own pattern and searches
 // for all its matches.
 func (s *sandbox) splitMatches(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
@@ -258,7 +260,7 @@ func (s *sandbox) splitMatches(f nativeFunc) nativeFunc {
 	}
 }
 
-// splitStepwise is what goja does in Symbol.split, by a call of exec for each
+// splitStepwise implements Symbol.split like goja, with a call of exec for each
 // match.
 func (s *sandbox) splitStepwise(o *goja.Object, t goja.String, limit goja.Value) goja.Value {
 	most := int64(1<<32 - 1)
@@ -323,7 +325,7 @@ func (s *sandbox) splitStepwise(o *goja.Object, t goja.String, limit goja.Value)
 	return done()
 }
 
-// replaceMatches bounds what replacing the matches of a pattern makes.
+// replaceMatches limits the result of replacing the matches of a pattern.
 func (s *sandbox) replaceMatches(f nativeFunc) nativeFunc {
 	match := s.matchAll(f)
 	return func(call goja.FunctionCall) goja.Value {
@@ -334,7 +336,7 @@ func (s *sandbox) replaceMatches(f nativeFunc) nativeFunc {
 	}
 }
 
-// matches is how often a pattern matches, at most.
+// matches returns the maximum number of matches of a pattern.
 func (s *sandbox) matches(o *goja.Object, t goja.String) int64 {
 	p, ok := s.partsOf(o)
 	if !ok || p.re == nil || !isASCII(t) {
@@ -349,7 +351,7 @@ func (s *sandbox) matches(o *goja.Object, t goja.String) int64 {
 	return n
 }
 
-// shortPattern bounds patterns.
+// shortPattern limits patterns.
 func (s *sandbox) shortPattern(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		call.Arguments = s.patternArgs(call.Arguments)
@@ -377,7 +379,7 @@ func (s *sandbox) patternArgs(args []goja.Value) []goja.Value {
 	}
 	source, flags := v, arg(args, 1)
 	if o := object(v); o != nil {
-		like := o.GetSymbol(goja.SymMatch) // asked once: a getter may answer otherwise
+		like := o.GetSymbol(goja.SymMatch) // read once, because a getter may return another value
 		switch {
 		case s.layout.kindOf(o).name == "regexpObject":
 			if isUndefined(flags) {
@@ -412,12 +414,12 @@ func (s *sandbox) compilable(t goja.String, flags goja.Value) {
 	}
 }
 
-// patternSize is what goja makes of a pattern, at most.
+// patternSize returns the maximum size of goja's compiled pattern.
 func patternSize(text, flags string) regex.Size {
 	size := regex.Size{Bytes: regexp2Bytes * len(text)}
 	re2, err := parser.TransformRegExp(text, strings.Contains(flags, "s"), strings.Contains(flags, "u"))
 	if err != nil {
-		return size // it is wrong, or is on regexp2
+		return size // it is invalid, or uses regexp2
 	}
 	on := ""
 	for _, f := range "msi" {

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxSearch bounds the characters of a text times those of what is searched for
-// in it: goja compares them all with all, unless both are ASCII.
+// maxSearch limits the length of a text times the length of the searched text:
+// goja compares all characters with each other, unless both texts are ASCII.
 const maxSearch = 1 << 28
 
-// text is v as a string.
+// text converts v to a string.
 func (s *sandbox) text(v goja.Value) goja.String {
 	switch v := v.(type) {
 	case goja.String:
@@ -25,7 +25,7 @@ func (s *sandbox) text(v goja.Value) goja.String {
 	return s.rt.ToValue(v.String()).(goja.String)
 }
 
-// room makes sure that a string of n characters may be made.
+// room checks that a string of n characters may be created.
 func (s *sandbox) room(n int64) {
 	if n > scripting.MaxString {
 		s.tooLarge(n)
@@ -45,9 +45,10 @@ func (s *sandbox) tooLarge(n int64) {
 	s.rangeError("cannot make a string of %d characters: the limit is %d", n, scripting.MaxString)
 }
 
-// onText passes this and the arguments as texts, for functions that would make
-// them texts themselves: what a script's toString returns may differ each time.
-// A this that is nothing is left for the function to refuse.
+// onText converts this and the arguments to texts before it calls functions
+// that would convert them themselves, because a script's toString may return
+// different texts each time. If this is undefined or null, the function itself
+// refuses it.
 func (s *sandbox) onText(call *goja.FunctionCall, args int) (this goja.String, ok bool) {
 	if isUndefined(call.This) || goja.IsNull(call.This) {
 		return nil, false
@@ -76,7 +77,7 @@ func (s *sandbox) repeat(f nativeFunc) nativeFunc {
 	}
 }
 
-// product is a × b, or more than a string may have.
+// product returns a × b, limited to more than the maximum length of a string.
 func product(a, b int64) int64 {
 	if b > 0 && a > scripting.MaxString {
 		a = scripting.MaxString + 1
@@ -127,12 +128,12 @@ func (s *sandbox) normalize(f nativeFunc) nativeFunc {
 	}
 }
 
-// search bounds the search for a long text.
+// search limits the search for a long text.
 func (s *sandbox) search(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		for _, v := range []goja.Value{call.This, call.Argument(0)} {
 			if object(v) != nil {
-				return f(call) // what it becomes is refused below, if it is long
+				return f(call) // its text is refused below if it is too long
 			}
 		}
 		s.searchable(call.This, call.Argument(0))
@@ -140,7 +141,7 @@ func (s *sandbox) search(f nativeFunc) nativeFunc {
 	}
 }
 
-// searchable makes sure that a text can be searched for in another one.
+// searchable checks that a search for a text in another one is not too long.
 func (s *sandbox) searchable(in, what goja.Value) {
 	a, ok := in.(goja.String)
 	b, ok2 := what.(goja.String)
@@ -149,11 +150,11 @@ func (s *sandbox) searchable(in, what goja.Value) {
 	}
 }
 
-// split bounds how many parts there are.
+// split limits the number of parts.
 func (s *sandbox) split(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if object(call.Argument(0)) != nil {
-			return f(call) // a pattern's function
+			return f(call) // a function of patterns
 		}
 		this, ok := s.onText(&call, 0)
 		if ok && this.Length() > maxItems {
@@ -171,7 +172,7 @@ func (s *sandbox) split(f nativeFunc) nativeFunc {
 	}
 }
 
-// occurrences counts how often a text is in another one.
+// occurrences counts the occurrences of a text in another one.
 func occurrences(in, what goja.String) int {
 	if what.Length() == 0 {
 		return in.Length() + 1
@@ -179,8 +180,8 @@ func occurrences(in, what goja.String) int {
 	return strings.Count(in.String(), what.String())
 }
 
-// replaceText bounds what replacing a text makes. Patterns have a function of
-// their own.
+// replaceText limits the result of replacing a text. Patterns have their own
+// function.
 func (s *sandbox) replaceText(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if object(call.Argument(0)) != nil {
@@ -197,8 +198,8 @@ func (s *sandbox) replaceText(f nativeFunc) nativeFunc {
 	}
 }
 
-// replaceAllText is replaceText for replaceAll. For an empty text in one that is not
-// ASCII goja goes on for ever; a pattern that is empty does the same, and ends.
+// replaceAllText is like replaceText, for replaceAll. For an empty text in a
+// non-ASCII one, goja does not terminate; an equivalent empty pattern does.
 func (s *sandbox) replaceAllText(f nativeFunc) nativeFunc {
 	replace := s.replaceText(f)
 	return func(call goja.FunctionCall) goja.Value {
@@ -213,8 +214,8 @@ func (s *sandbox) replaceAllText(f nativeFunc) nativeFunc {
 	}
 }
 
-// replacement returns what is to be put in the place of matches in a text: with
-// itself if that makes no string that is too long. matches counts them.
+// replacement returns the replacement for matches in a text: with itself, if
+// the result is not too long. matches counts the matches.
 func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() int64) goja.Value {
 	if fn, ok := goja.AssertFunction(with); ok {
 		return s.rt.ToValue(s.answers(fn, in))
@@ -224,7 +225,7 @@ func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() in
 	size := int64(t.Length())
 	if size > 0 {
 		if dollars := strings.Count(t.String(), "$"); dollars > 0 {
-			size += product(int64(dollars), n) // what a $ stands for is at most all of the text
+			size += product(int64(dollars), n) // a $ stands for at most the whole text
 		}
 	}
 	if all := product(n+1, size); n+all > shortReplace {
@@ -233,12 +234,12 @@ func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() in
 	return t
 }
 
-// shortReplace is how long a text may become without a look at how often there is
-// something to replace.
+// shortReplace is the length up to which the result may grow without counting
+// the matches.
 const shortReplace = 1 << 20
 
-// answers is a function that a script passes for the replacement of each match in
-// a text, whose answers make a string together.
+// answers wraps a function that a script passes for the replacement of each
+// match, and limits the total length of its results.
 func (s *sandbox) answers(fn goja.Callable, in goja.String) func(goja.FunctionCall) goja.Value {
 	all := int64(0)
 	return func(call goja.FunctionCall) goja.Value {
@@ -255,7 +256,8 @@ func (s *sandbox) answers(fn goja.Callable, in goja.String) func(goja.FunctionCa
 	}
 }
 
-// raw bounds String.raw over what is no template of the script's.
+// raw limits String.raw for values that are not template literals of the
+// script.
 func (s *sandbox) raw(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		if o := object(call.Argument(0)); o != nil {

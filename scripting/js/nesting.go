@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// maxNesting is how deep brackets in a file may nest: parsers and compilers
-	// call themselves for each, and a stack overflow ends the process.
+	// maxNesting is the maximum nesting of brackets in a file: parsers and
+	// compilers recurse for each, and a stack overflow ends the process.
 	maxNesting = 1000
-	// maxChain is how many operators, calls and words may follow each other
-	// without the end of a statement, which nest as well. Parsers survive ten
-	// times as many, but take seconds.
+	// maxChain is the maximum number of consecutive operators, calls and words in
+	// a statement, which nest as well. Parsers survive ten times as many, but take
+	// seconds.
 	maxChain = 10_000
 )
 
-// checkNesting looks at a text before any parser does. It counts what nests
-// wherever it stands, in strings and patterns as well, so that no clever text
-// hides it: where those end depends on all that is before them. Only lines of //
-// are left out, which are long without being deep, if nothing in them could end
-// a comment, a string or a template that began in a line above. line is where
-// there is too much.
+// checkNesting checks a text before any parser reads it. It counts all
+// brackets, including those in strings and patterns, because where these end
+// depends on the whole text before them, which could be crafted to hide
+// brackets. Only // comments are ignored, because they can be long without
+// being deep, unless they contain something that could end a comment, a string
+// or a template that began in a line above. line is where the limit is
+// exceeded.
 func checkNesting(text string) (line int, err error) {
 	n := nesting{}
 	for l := range lines(text) {
@@ -40,8 +41,8 @@ func checkNesting(text string) (line int, err error) {
 	return 0, nil
 }
 
-// lines are the lines of a text with what ends them, which JavaScript has four
-// characters for.
+// lines returns the lines of a text with their line terminators. JavaScript has
+// four of them.
 //
 // Source: https://tc39.es/ecma262/#sec-line-terminators
 func lines(text string) iter.Seq[string] {
@@ -66,8 +67,8 @@ func lines(text string) iter.Seq[string] {
 }
 
 type nesting struct {
-	open    []int // what chain was before each bracket that is open
-	chain   int   // since a statement may have begun
+	open    []int // the value of chain before each open bracket
+	chain   int   // since the last position at which a statement may have begun
 	longest int
 }
 
@@ -94,7 +95,7 @@ func (n *nesting) line(l string) {
 			n.chain = 0
 		case '!', '~', '+', '-', '*', '/', '%', '&', '|', '^', '=', '<', '>', '?', ':', '.', ',', '`':
 			n.chain++
-		case ' ', '\t', '\n', '\r', '\v', '\f', 0xc2, 0xe2, 0xe3, 0xef: // the last begin other blanks
+		case ' ', '\t', '\n', '\r', '\v', '\f', 0xc2, 0xe2, 0xe3, 0xef: // the last four are first bytes of other blanks
 			if i > 0 && 'a' <= l[i-1] && l[i-1] <= 'z' {
 				n.chain++ // typeof typeof x, new new x, do do
 			}

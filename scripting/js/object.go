@@ -9,12 +9,12 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// method gives o a function.
+// method adds a method to o.
 func (v *vm) method(o *goja.Object, name string, fn func(goja.FunctionCall) goja.Value) {
 	v.must(o.DefineDataProperty(name, v.function1(name, fn), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE))
 }
 
-// function1 makes a function that goes by name.
+// function1 creates a function with a name.
 func (v *vm) function1(name string, fn func(goja.FunctionCall) goja.Value) *goja.Object {
 	f := v.rt.ToValue(fn).(*goja.Object)
 	v.must(f.DefineDataProperty("name", v.rt.ToValue(name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE))
@@ -28,24 +28,24 @@ func (v *vm) freeze(o *goja.Object) *goja.Object {
 	return o
 }
 
-// guard makes it an error to read what an object does not have. goja asks the
-// guard, its prototype, only then.
+// guard makes reading a missing property of an object an error. goja reads the
+// guard, its prototype, only for missing properties.
 func (v *vm) guard(o *goja.Object, missing func(name string) error) *goja.Object {
 	g := v.rt.NewDynamicObject(&guard{v: v, missing: missing})
 	v.must(o.SetPrototype(g))
 	return o
 }
 
-// guard is a prototype that has nothing and says so.
+// guard is a prototype without properties that reports reads as errors.
 type guard struct {
 	v       *vm
 	missing func(name string) error
 }
 
-// asked are names that JavaScript itself asks any object for.
+// asked are names that JavaScript itself reads from any object.
 var asked = map[string]bool{"then": true, "toJSON": true, "__esModule": true, "default": true}
 
-// Get throws, but for what every object has.
+// Get throws, except for the properties that every object has.
 func (g *guard) Get(name string) goja.Value {
 	if asked[name] || g.v.intrinsics.objectProto.Get(name) != nil {
 		return nil
@@ -66,7 +66,7 @@ func (*guard) Delete(string) bool { return false }
 // Keys returns nothing.
 func (*guard) Keys() []string { return nil }
 
-// opaqueProto is the prototype of Go values that scripts only pass on.
+// opaqueProto returns the prototype of Go values that scripts can only pass on.
 func (v *vm) opaqueProto() *goja.Object {
 	if p := v.protos[nil]; p != nil {
 		return p
@@ -84,7 +84,7 @@ func (v *vm) opaqueProto() *goja.Object {
 	return v.freeze(p)
 }
 
-// boxText is the text form of a value that a script only passes on.
+// boxText returns the text form of a value that scripts can only pass on.
 func boxText(x any) string {
 	switch x := x.(type) {
 	case *scripting.Raw:
@@ -100,7 +100,8 @@ func boxText(x any) string {
 	return fmt.Sprint(x)
 }
 
-// proto is the prototype of the objects of a type: its methods and fields.
+// proto returns the prototype for the objects of a type, with its methods and
+// fields.
 func (v *vm) proto(t *scripting.ObjectType) *goja.Object {
 	if p := v.protos[t]; p != nil {
 		return p
@@ -146,13 +147,13 @@ func (v *vm) proto(t *scripting.ObjectType) *goja.Object {
 	return v.freeze(p)
 }
 
-// indexed is a box that looks like an array.
+// indexed is a box that behaves like an array.
 type indexed struct {
 	box
 	v *vm
 }
 
-// Get returns an element, and nothing for another name or index.
+// Get returns an element, or nothing for any other name or index.
 func (x *indexed) Get(key string) goja.Value {
 	i, err := strconv.Atoi(key)
 	o := x.value.(*scripting.Object)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// operations are the methods of a type, by their names in JavaScript. on puts
-// into a call what the method was called on.
+// operations returns the methods of a type, by their names in JavaScript. on
+// sets the receiver of the method in a call.
 func (v *vm) operations(t *scripting.ObjectType, on func(call goja.FunctionCall, c *operation.Call)) map[string]native {
 	ms := make(map[string]native, len(t.Methods))
 	for i := range t.Methods {
@@ -23,12 +23,12 @@ func (v *vm) operations(t *scripting.ObjectType, on func(call goja.FunctionCall,
 	return ms
 }
 
-// operate returns an operation as a function of JavaScript.
+// operate returns an operation as a JavaScript function.
 func (v *vm) operate(f *scripting.Function, on func(call goja.FunctionCall, c *operation.Call)) native {
 	cost, kinds, run, result := f.Op.Cost, f.Op.Kinds, f.Op.Run, f.Op.Result
 	return func(call goja.FunctionCall) goja.Value {
-		// An operation may call the script, which may call another one. After an
-		// error the call stays in use, and another one takes its place.
+		// An operation may call the script, which may call another operation. After
+		// an error, the call stays in use, and a new one replaces it.
 		c := v.data.spareCall
 		if c == nil || c.Busy() {
 			c = new(operation.Call)
@@ -41,7 +41,7 @@ func (v *vm) operate(f *scripting.Function, on func(call goja.FunctionCall, c *o
 		}
 		for i, k := range kinds {
 			switch k {
-			case operation.Values: // setValues reads it
+			case operation.Values: // read by setValues
 			case operation.RestNames:
 				c.Args[i].Names = v.restNames(call.Arguments[min(i, len(call.Arguments)):], &f.Params[i])
 			default:
@@ -101,7 +101,7 @@ func (v *vm) argument(x goja.Value, c *operation.Call, f *scripting.Function, i 
 	}
 }
 
-// typeError is the error of an argument of the wrong kind.
+// typeError throws the error for an argument of the wrong kind.
 func (v *vm) typeError(f *scripting.Function, i int, x goja.Value, want string) {
 	msg := fmt.Sprintf("must be %s, not %s", want, kindOf(x))
 	if x == nil || goja.IsUndefined(x) {
@@ -118,9 +118,9 @@ func (v *vm) stringArg(x goja.Value, f *scripting.Function, i int) string {
 	return s
 }
 
-// callbackArg is a function of the script's, to be called directly: what goja
-// exports of a function does not catch what it throws, which is three times as
-// quick as what it offers.
+// callbackArg returns a function of the script that is called directly. The
+// function that goja exports does not catch exceptions, which makes it three
+// times as fast.
 func (v *vm) callbackArg(x goja.Value, f *scripting.Function, i int) native {
 	o, ok := x.(*goja.Object)
 	if !ok {
@@ -129,7 +129,7 @@ func (v *vm) callbackArg(x goja.Value, f *scripting.Function, i int) native {
 	if fn := exported[native](o); fn != nil {
 		return fn
 	}
-	fn, ok := goja.AssertFunction(o) // a proxy of one
+	fn, ok := goja.AssertFunction(o) // a proxy of a function
 	if !ok {
 		v.typeError(f, i, x, "a function")
 	}
@@ -184,9 +184,9 @@ type callback struct {
 
 var _ operation.Func = (*callback)(nil)
 
-// Site returns what is the same in every VM of a program: the code that goja
-// compiled of the function. A function of goja's own has none, and its answers
-// are remembered for one call.
+// Site returns a value that is the same in every VM of a program: the compiled
+// code of the function. A built-in function has none, so its results are cached
+// for one call only.
 func (f *callback) Site() any {
 	impl := reflect.ValueOf(f.value).Elem().FieldByName("self").Elem()
 	if impl.Kind() != reflect.Pointer || impl.Elem().Kind() != reflect.Struct {
@@ -198,7 +198,7 @@ func (f *callback) Site() any {
 	return nil
 }
 
-// room returns n arguments for the next call, to be filled.
+// room returns n unset arguments for the next call.
 func (f *callback) room(n int) []goja.Value {
 	if cap(f.args) < n {
 		f.args = make([]goja.Value, n)
@@ -233,8 +233,8 @@ func (f *callback) MapNumber(n float64) (float64, bool) {
 	return to, ok
 }
 
-// Keeps implements operation.Func. Nothing is what a forgotten return gives; it
-// must not drop data.
+// Keeps implements operation.Func. undefined is the result of a forgotten
+// return, which must not drop data.
 func (f *callback) Keeps(fields *operation.Fields, row int) bool {
 	args := f.room(fields.Len())
 	f.v.readFields(fields, row, args)
@@ -246,8 +246,7 @@ func (f *callback) Keeps(fields *operation.Fields, row int) bool {
 	return keep
 }
 
-// readFields puts the fields of a row of the batch of the hook that runs into
-// out.
+// readFields reads the fields of a row in the running hook's batch into out.
 func (v *vm) readFields(f *operation.Fields, row int, out []goja.Value) {
 	if f.Lines != nil {
 		v.readCells(v.lines, f, row, out)
@@ -258,7 +257,7 @@ func (v *vm) readFields(f *operation.Fields, row int, out []goja.Value) {
 	}
 }
 
-// rowRecord is the handle of a row of the batch of the hook that runs.
+// rowRecord returns the handle of a row in the running hook's batch.
 func (v *vm) rowRecord(row int) goja.Value {
 	if v.win != nil {
 		return v.newRecord(row).hosted.value()
@@ -266,7 +265,8 @@ func (v *vm) rowRecord(row int) goja.Value {
 	return v.newLine(row).hosted.value()
 }
 
-// result is what the script gets of an operation. A loop over its result is run.
+// result returns the script's result of an operation. It runs the loop of an
+// operation with a callback.
 func (v *vm) result(call goja.FunctionCall, c *operation.Call, f *scripting.Function) goja.Value {
 	switch c.Result {
 	case operation.IsString:
@@ -302,7 +302,7 @@ func (v *vm) result(call goja.FunctionCall, c *operation.Call, f *scripting.Func
 	return goja.Undefined()
 }
 
-// rows is batch.rows("job", "value").
+// rows implements batch.rows("job", "value").
 func (v *vm) rows(m *view.Window, f operation.Fields) goja.Value {
 	n := 1 + f.Len()
 	return v.iterateRows(m, "rows", func(row int) goja.Value {
@@ -343,7 +343,7 @@ func (v *vm) eachMatch(c *operation.Call) {
 		if at == nil {
 			return
 		}
-		if args == nil { // all matches have as many groups
+		if args == nil { // all matches have the same number of groups
 			wants = takesParams(fn.value, max(2, len(at)/2))
 		}
 		args = append(v.groupsOf(args[:0], text, at), nil)
@@ -351,7 +351,8 @@ func (v *vm) eachMatch(c *operation.Call) {
 	})
 }
 
-// setValues is batch.set(i, field, value) and batch.set(i, { field: value }).
+// setValues implements batch.set(i, field, value) and batch.set(i, { field:
+// value }).
 func (v *vm) setValues(call goja.FunctionCall, c *operation.Call, f *scripting.Function) {
 	row := c.Row(0)
 	if field, ok := stringOf(call.Argument(1)); ok {

@@ -13,10 +13,10 @@ import (
 
 var _ scripting.Evaluator = (*Language)(nil)
 
-// hookPlain is what errors give as their hook while a plain file runs.
+// hookPlain is the hook of errors while a plain file runs.
 const hookPlain = "main"
 
-// Plain compiles a plain file. Its arguments are the global args.
+// Plain compiles a plain file. Its arguments are in the global args.
 func (l *Language) Plain(f scripting.File, env scripting.Env) (scripting.Plain, error) {
 	if strings.HasPrefix(f.Text, "#!") {
 		_, rest, _ := strings.Cut(f.Text, "\n")
@@ -30,10 +30,10 @@ func (l *Language) Plain(f scripting.File, env scripting.Env) (scripting.Plain, 
 	return func(ctx context.Context, o scripting.PlainOptions) error { return p.plain(ctx, o) }, nil
 }
 
-// errStopped is the end of a file that somebody asked to end.
+// errStopped is the error of a file that was cancelled.
 var errStopped = fmt.Errorf("stopped: %w", context.Canceled)
 
-// openArgs makes the global args of a plain file.
+// openArgs creates the global args of a plain file.
 func (v *vm) openArgs() {
 	if v.prog.args == nil {
 		return

@@ -15,27 +15,27 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// program is a compiled component: its file and what it imports.
+// program is a compiled component: its file and all imported files.
 type program struct {
 	files  map[string]*chunk // by name as shown
-	shown  map[string]*chunk // by the name that goja gives in the text of a stack
+	shown  map[string]*chunk // by the name in the text of goja's stacks
 	main   *chunk
 	stdlib map[string]*scripting.Module // by the name of the module, without weir/
 	def    *scripting.Definition
 	found  []scripting.Finding // by lint
 	probe  *scripting.Probe
-	args   []string // of a plain file; nil: it is none
+	args   []string // of a plain file; nil for any other file
 
-	covered []*scripting.Covered // by file, see cover; nil: nobody wants to know
-	test    *test                // nil: it is no test file
+	covered []*scripting.Covered // by file, see cover; nil if coverage is off
+	test    *test                // nil unless it is a test file
 
-	awaitHint string // where its files can await; a file itself cannot
+	awaitHint string // where its files can use await, which is not allowed at the top level
 }
 
 // chunk is one compiled file.
 type chunk struct {
 	file scripting.File
-	code string       // what goja gets
+	code string       // the input of goja
 	tree *ast.Program // of code; positions are those of file
 	smap *sourcemap.Consumer
 	prog *goja.Program
@@ -43,7 +43,7 @@ type chunk struct {
 	data scripting.Value // of a data file, which has no code
 
 	requires []required
-	imports  map[string]*chunk // by what the file calls them
+	imports  map[string]*chunk // by their names in the file
 	keys     []keys
 	exprs    []scripting.Expr
 	errs     []error
@@ -57,8 +57,8 @@ type required struct {
 
 var _ scripting.Program = (*program)(nil)
 
-// Compile compiles a component and what it imports, transitively, and runs it
-// once for its definition.
+// Compile compiles a component and all its imports, and runs it once for its
+// definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
 	p, err := read(f, env, nil, "await in a hook, such as async setup(ctx) { … }")
 	if err != nil {
@@ -70,9 +70,8 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 	return p, nil
 }
 
-// read compiles a file and what it imports. t is what it has as a test file.
-// awaitHint tells authors where to write an await that they wrote outside of a
-// function.
+// read compiles a file and all its imports. t is set for a test file. awaitHint
+// tells authors where to use an await that is outside of a function.
 func read(f scripting.File, env scripting.Env, t *test, awaitHint string) (*program, error) {
 	if err := boundable(); err != nil {
 		return nil, &scripting.Error{File: f.Name, Err: err}
@@ -100,7 +99,7 @@ func (p *program) add(c *chunk) {
 	p.shown[file.ResolveSourcemapURL(c.file.Name, sourceURL(c.file)).String()] = c
 }
 
-// Definition returns what the script says it is.
+// Definition returns the script's definition.
 func (p *program) Definition() *scripting.Definition { return p.def }
 
 // Exprs returns the constant expressions in the files.
@@ -112,7 +111,7 @@ func (p *program) Exprs() []scripting.Expr {
 	return out
 }
 
-// require compiles what c imports.
+// require compiles the imports of c.
 func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 	c.imports = map[string]*chunk{}
 	for _, r := range c.requires {
@@ -162,13 +161,13 @@ func (p *program) find(c *chunk, name string, env scripting.Env) (scripting.File
 	return env.Require(name)
 }
 
-// nodeModules are names that people will try.
+// nodeModules are modules of Node that people may try to import.
 var nodeModules = map[string]bool{
 	"fs": true, "path": true, "http": true, "https": true, "os": true, "crypto": true, "util": true, "events": true,
 	"child_process": true, "net": true, "url": true, "stream": true, "buffer": true, "lodash": true, "axios": true,
 }
 
-// libNames are the names of the standard library.
+// libNames returns the names of the standard library.
 func (p *program) libNames() string {
 	var names []string
 	for name := range p.stdlib {
@@ -178,7 +177,7 @@ func (p *program) libNames() string {
 	return strings.Join(names, ", ")
 }
 
-// pos is where something of a file's tree is in the file.
+// pos returns the position of a node in the file.
 func (c *chunk) pos(idx file.Idx) file.Position {
 	return c.tree.File.Position(int(idx) - c.tree.File.Base())
 }
@@ -191,7 +190,7 @@ func (c *chunk) error(idx file.Idx, err error) *scripting.Error {
 	return e
 }
 
-// errorAt makes an error at a place in the file of one that says no place.
+// errorAt adds a position in the file to an error without a position.
 func (c *chunk) errorAt(idx file.Idx, err error) error {
 	if _, ok := errors.AsType[*scripting.Error](err); ok {
 		return err
@@ -206,7 +205,7 @@ func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 		return nil, err
 	}
 	v.openHooks()
-	v.ran() // what ran to load it is no batch's
+	v.ran() // the statements executed while loading belong to no batch
 	return v, nil
 }
 

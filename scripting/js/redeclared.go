@@ -2,14 +2,15 @@ package js
 
 import "fmt"
 
-// maxRedeclared is how many names a file may declare again in their block. One is
-// a mistake already; but for each, esbuild walks through the file to the first
-// declaration and back, which takes minutes in a file that is full of them.
+// maxRedeclared is the maximum number of names that a file may declare twice in
+// a block. One is already an error; but for each, esbuild walks through the
+// file to the first declaration and back, which takes minutes in a file full of
+// them.
 const maxRedeclared = 200
 
-// checkRedeclared refuses a file that declares too many names again. It reads
-// declarations at the beginning of statements wherever they stand, in comments and
-// strings as well. line is where there is one too many.
+// checkRedeclared refuses a file that declares too many names twice. It reads
+// declarations at the beginning of statements, including those in comments and
+// strings. line is where the limit is exceeded.
 func checkRedeclared(text string) (line int, err error) {
 	r := redeclared{seen: map[declared]bool{}}
 	r.open = append(r.open, 0)
@@ -36,8 +37,8 @@ type redeclared struct {
 	again  int
 
 	begins bool // a statement may begin here
-	names  bool // a declared name comes
-	list   int  // the depth at which a list of declarations goes on; 0: none
+	names  bool // the next word is a declared name
+	list   int  // the depth at which a list of declarations continues; 0 if there is none
 }
 
 func (r *redeclared) line(l string) {
@@ -79,7 +80,8 @@ func (r *redeclared) line(l string) {
 	}
 }
 
-// word reads a word: what declares, what is declared, or any other.
+// word processes a word: a keyword of a declaration, a declared name, or any
+// other word.
 func (r *redeclared) word(w string) {
 	if r.names {
 		r.names, r.begins = false, false
@@ -104,8 +106,8 @@ func (r *redeclared) word(w string) {
 	}
 }
 
-// isWord reports whether a byte may be part of a name; the bytes of other
-// alphabets are.
+// isWord reports whether a byte may be part of a name, including bytes of
+// non-ASCII characters.
 func isWord(c byte) bool {
 	return c == '_' || c == '$' || c == '@' || c == '#' || c == '\\' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }

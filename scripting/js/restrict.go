@@ -5,11 +5,11 @@ import (
 	"github.com/dop251/goja/token"
 )
 
-// restrict takes from a tree what no limit could stop while it runs: a shift or
-// a power of BigInts, of which one may take all memory. Their right side is made
-// a number, which BigInts refuse, and numbers are already. And the copy of what
-// an object literal spreads, or a pattern takes the rest of, which for a text is
-// a property for each character.
+// restrict changes parts of a tree that no limit could stop while they run. A
+// shift or a power of BigInts can take all memory, so the right side is
+// converted to a number, which BigInts refuse. An object literal that spreads a
+// text, or a pattern that takes its rest, creates a property for each
+// character, so the value is checked first.
 func restrict(tree ast.Node) {
 	visit(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -35,8 +35,8 @@ func restrict(tree ast.Node) {
 	})
 }
 
-// spreadName is the global that says whether a value may be spread. It is no
-// name that a script can write.
+// spreadName is the global function that checks whether a value may be spread.
+// Scripts cannot write this name.
 const spreadName = "weir:spread"
 
 func spreadable(x ast.Expression) ast.Expression {

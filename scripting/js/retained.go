@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// retainedEvery is after how much time of the script it is added up what a VM
-	// holds between calls; it waits longer when that took long.
+	// retainedEvery is the CPU time of the script after which the VM's memory
+	// between calls is measured. The interval is longer if measuring took long.
 	retainedEvery = 20 * time.Millisecond
 )
 
-// retained looks now and then at what the VM holds between calls: what a script
-// puts into a variable of its file stays, and would add up.
+// retained regularly measures the memory of the VM between calls: values in a
+// variable of a file stay and could accumulate.
 func (v *vm) retained() error {
 	if v.broken || v.budget.worked < max(retainedEvery, v.walked*heapShare) && !v.hoards() {
 		return nil
@@ -37,19 +37,20 @@ func (v *vm) retained() error {
 	return e
 }
 
-// hoards reports whether the script got so many long texts since the last look that
-// it may hold much more memory, in however little time. A look is worth a byte for
-// each nanosecond that it takes.
+// hoards reports whether the script has received so many long texts since the
+// last measurement that it may use much more memory, even in a short time. The
+// threshold is one byte per nanosecond of a measurement.
 func (v *vm) hoards() bool {
 	limit := v.budget.heap.limit
 	return limit > 0 && v.data.texts.given > max(limit/2, v.walked.Nanoseconds())
 }
 
-// held is what the VM holds, in bytes, or something over limit: all that can be
-// reached from the runtime and from kept, their stack and what closures and suspended
-// functions have included. It must run on the goroutine that the VM runs on. What the host
-// shares with the VM is not among it, nor what is in Go's own closures: what a
-// bound function is bound to, and jobs that wait.
+// held returns the size of the VM in bytes, or any value over limit if it is
+// larger. It includes everything that is reachable from the runtime and from
+// kept, including its stack, closures and suspended functions. It must run on
+// the goroutine of the VM. It does not include values that the host shares with
+// the VM, or data in Go closures: the arguments of bound functions, and pending
+// jobs.
 func (s *sandbox) held(limit int) int {
 	w := walker{seen: map[unsafe.Pointer]struct{}{}, texts: map[*byte]int{}, limit: limit}
 	w.todo = append(w.todo, place{shapeOf(reflect.TypeFor[goja.Runtime]()), unsafe.Pointer(s.rt)})

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// ctxEmit is ctx.emit({ name, labels, value, time }), or of a copied or present
-// record. A series that is emitted ends when a record of it is emitted with
-// stale set: a copy of a stale record is one.
+// ctxEmit implements ctx.emit({ name, labels, value, time }), or of a copy or a
+// current record. To end an emitted series, a script emits a record with stale
+// set, such as a copy of a stale record.
 func (v *vm) ctxEmit(call goja.FunctionCall) goja.Value {
 	if v.out == nil && v.outLogs == nil {
 		v.raise(v.notSent("", ""))
@@ -22,9 +22,9 @@ func (v *vm) ctxEmit(call goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// ctxRoute is ctx.route(output, record): a record of the batch, or its number
-// as rows gives it, goes there instead of forward_to; a copy or an object goes
-// there beside it.
+// ctxRoute implements ctx.route(output, record). A record of the batch, or its
+// row number, is sent to the output instead of forward_to. A copy or an object
+// is sent there in addition.
 func (v *vm) ctxRoute(call goja.FunctionCall) goja.Value {
 	if v.out == nil && v.outLogs == nil {
 		v.raise(errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))
@@ -89,7 +89,7 @@ func (v *vm) emitTo(way int, x goja.Value) {
 	}
 }
 
-// sampleObject reads an object as a sample.
+// sampleObject converts an object to a sample.
 func (v *vm) sampleObject(o *goja.Object) view.Record {
 	rec := view.Record{Time: v.call.Now.UnixMilli()}
 	if v.out != nil && v.out.Batch().Len() > 0 {
@@ -110,7 +110,7 @@ func (v *vm) sampleObject(o *goja.Object) view.Record {
 	return rec
 }
 
-// lineObject reads an object as a log record.
+// lineObject converts an object to a log record.
 func (v *vm) lineObject(o *goja.Object) view.LogRecord {
 	rec := view.LogRecord{T: v.call.Now.UnixNano()}
 	if m := v.lines; m != nil && m.Batch().Len() > 0 {
@@ -122,7 +122,7 @@ func (v *vm) lineObject(o *goja.Object) view.LogRecord {
 	return rec
 }
 
-// emitSample is ctx.emit of a sample.
+// emitSample implements ctx.emit of a sample.
 func (v *vm) emitSample(way int, rec view.Record) {
 	if v.out == nil {
 		v.raise(v.notSent("samples", "metrics"))
@@ -130,7 +130,7 @@ func (v *vm) emitSample(way int, rec view.Record) {
 	v.must(v.out.EmitTo(way, rec))
 }
 
-// emitLine is ctx.emit of a log record.
+// emitLine implements ctx.emit of a log record.
 func (v *vm) emitLine(way int, rec view.LogRecord) {
 	if v.outLogs == nil {
 		v.raise(v.notSent("log records", "logs"))
@@ -139,7 +139,7 @@ func (v *vm) emitLine(way int, rec view.LogRecord) {
 	v.must(v.outLogs.EmitTo(way, rec))
 }
 
-// notSent is the error of emitting what the script does not send.
+// notSent is the error for emitting a signal that the script does not send.
 func (v *vm) notSent(what, signal string) error {
 	if v.out == nil && v.outLogs == nil {
 		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")

@@ -13,22 +13,21 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// sandbox keeps a runtime from what a script must not do: change the
-// language's own objects, compile text, and do in one native function what no
-// limit could stop.
+// sandbox prevents scripts from changing built-in objects, from compiling text,
+// and from work in a single native function that no limit could stop.
 type sandbox struct {
 	rt      *goja.Runtime
 	layout  *gojaLayout
 	budget  *budget
-	own     map[string]bool         // globals of the host's
-	roots   map[*goja.Object]string // what is met on many paths, by its own
-	met     func(path string)       // told of what is bounded or made assignable; nil: nobody asks
-	depth   int                     // native functions inside each other
-	joining []*goja.Object          // lists that become texts inside each other
+	own     map[string]bool         // global names of the host
+	roots   map[*goja.Object]string // objects that are reachable on several paths, by object
+	met     func(path string)       // called with each path that is limited or made assignable; may be nil
+	depth   int                     // nesting depth of native functions
+	joining []*goja.Object          // nested lists that are being converted to texts
 	parts   scripting.Parts
-	kept    iter.Seq[goja.Value] // values of the script that the host keeps between calls; nil: none
+	kept    iter.Seq[goja.Value] // values of the script that the host keeps between calls; may be nil
 
-	setters    map[string]*goja.Object // of what scripts may override
+	setters    map[string]*goja.Object // setters of properties that scripts may override
 	reflectHas goja.Callable
 	sizes      map[*regexp.Regexp]*regex.Regexp
 	sizesUsed  int // bytes
@@ -38,8 +37,8 @@ type sandbox struct {
 	errors struct{ rangeError, syntaxError *goja.Object }
 }
 
-// allowed are the globals that a script has. eval and GoError, which goja has as
-// well, are left out.
+// allowed are the globals of a script. goja also has eval and GoError, which
+// are removed.
 var allowed = set(
 	"globalThis", "undefined", "NaN", "Infinity", "isNaN", "isFinite", "parseInt", "parseFloat",
 	"Object", "Function", "Array", "String", "Number", "Boolean", "BigInt", "Symbol", "Math", "JSON", "Date", "RegExp",
@@ -59,17 +58,17 @@ func set(names ...string) map[string]bool {
 }
 
 const (
-	// maxStack is how many calls may be inside each other; one may take some
-	// kilobytes of the goroutine's stack where native functions are between them.
+	// maxStack is the maximum depth of calls. A call through native functions may
+	// take some kilobytes of the goroutine's stack.
 	maxStack = 1000
-	// maxDepth is how many native functions may be inside each other. Any that
-	// makes a text or a number of a value may call itself so, with nothing of the
+	// maxDepth is the maximum depth of native functions. Any function that
+	// converts a value to a text or a number can recurse without code of the
 	// script in between: let o.toString be String.prototype.trim.
 	maxDepth = 1000
 )
 
-// roots are what a script comes by without a name: what literals are, and what
-// the language makes.
+// roots are objects that a script reaches without a name: the prototypes of
+// literals, and objects that the language creates.
 var roots = sync.OnceValue(func() *goja.Program {
 	return goja.MustCompile("", `[
 		["Function.prototype", Object.getPrototypeOf(function () {})],
@@ -81,8 +80,8 @@ var roots = sync.OnceValue(func() *goja.Program {
 	]`, true)
 })
 
-// newSandbox makes rt safe, with what the host has defined in it. It must be
-// called before anything of a script runs.
+// newSandbox makes rt safe, including the host's definitions in it. It must be
+// called before any code of a script runs.
 func newSandbox(rt *goja.Runtime, b *budget) *sandbox { return openSandbox(rt, b, nil) }
 
 func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
@@ -100,8 +99,8 @@ func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 			s.own[name] = true
 		}
 	}
-	// All of them have their names before the first is frozen, from which others
-	// are met on the way.
+	// All roots get their names before the first is frozen, because freezing one
+	// reaches others.
 	type root struct {
 		path string
 		o    *goja.Object
@@ -138,7 +137,8 @@ func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 	return s
 }
 
-// hidden freezes what nothing but the functions of an intrinsic leads to.
+// hidden freezes objects that are reachable only through the functions of an
+// intrinsic.
 func (s *sandbox) hidden(path string) {
 	src, ok := hiddenBehind[path]
 	if !ok {
@@ -155,8 +155,8 @@ var hiddenBehind = map[string]func() *goja.Program{
 	"Map":              compiled(`Object.getPrototypeOf(new Map().entries())`),
 	"Set":              compiled(`Object.getPrototypeOf(new Set().entries())`),
 	"RegExp.prototype": compiled(`Object.getPrototypeOf("".matchAll(/x/g))`),
-	// These properties give a script the language's own symbols. Symbol itself is frozen
-	// when its name is looked up.
+	// These properties give a script access to built-in symbols. Symbol itself is
+	// frozen when its name is resolved.
 	"Object.getOwnPropertySymbols":     symbols,
 	"Object.getOwnPropertyDescriptors": symbols,
 	"Proxy":                            symbols,
@@ -169,9 +169,9 @@ func compiled(src string) func() *goja.Program {
 	return sync.OnceValue(func() *goja.Program { return goja.MustCompile("", src, true) })
 }
 
-// wrap returns what a native function is to do instead: it looks whether the
-// call was stopped, as scripts' own code does at every instruction, so that no
-// loop of native functions alone goes on.
+// wrap returns a replacement for a native function that checks whether the call
+// was stopped, as goja does before every instruction, so that a loop of native
+// functions can be stopped.
 func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativeFunc, constructFunc) {
 	if s.met != nil {
 		s.met(path)
@@ -189,7 +189,7 @@ func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativ
 				b.check()
 			}
 			if s.depth >= maxDepth {
-				s.depth -= 10 // room for making the error
+				s.depth -= 10 // leaves room for creating the error
 				defer func() { s.depth += 10 }()
 				s.rangeError("cannot go deeper than %d levels", maxDepth)
 			}
@@ -203,9 +203,9 @@ func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativ
 
 func (s *sandbox) leave() { s.depth-- }
 
-// overridden reports whether scripts assign to their own objects what the
-// object at path has: an assignment would else be refused because the
-// inherited property is read-only.
+// overridden reports whether scripts assign properties to their own objects
+// that override those of the object at path. Without special handling, such an
+// assignment would be refused, because the inherited property is read-only.
 func overridden(path string) bool { return mayOverride[path] }
 
 var mayOverride = func() map[string]bool {
@@ -222,9 +222,9 @@ var mayOverride = func() map[string]bool {
 	return m
 }()
 
-// assignable makes a property that objects inherit one that they can be
-// assigned, as if it were not frozen: a getter of its value, and a setter that
-// gives the object a property of its own.
+// assignable makes an inherited property assignable, as if it were not frozen:
+// it gets a getter for its value, and a setter that creates an own property of
+// the object.
 func (s *sandbox) assignable(p *property, path string) {
 	if s.met != nil {
 		s.met(path)

@@ -14,18 +14,18 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// seen is `s` of the hooks series and stream; there is one of each a VM.
+// seen is `s` of the hooks series and stream. Each VM has one of each.
 type seen struct {
 	hosted
 	v      *vm
 	typ    *scripting.ObjectType
 	labels labels
 	what   string   // in messages: the hook
-	unseen []string // what it does not have because its answer is remembered
-	use    string   // the hook that has it
+	unseen []string // members that it lacks because its result is cached
+	use    string   // the hook that has them
 }
 
-// openSeries makes what the hooks series and stream get.
+// openSeries creates the arguments of the hooks series and stream.
 func (v *vm) openSeries() {
 	of := func(s *seen) goja.Value {
 		s.v = v

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// maxShownDepth is how deep a value is shown, maxShownItems how much of a list.
+	// maxShownDepth is the maximum depth of shown values, maxShownItems the
+	// maximum number of shown list items.
 	maxShownDepth = 10
 	maxShownItems = 1000
-	// maxFlat is how long a value may be that is shown in one line.
+	// maxFlat is the maximum length of a value that is shown in one line.
 	maxFlat = 70
 )
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
-// show writes a value for people, short ones in a line; keys are sorted. It is
-// not meant to be read back.
+// show formats a value for people. Short values are on one line; keys are
+// sorted. The format cannot be parsed.
 func (t *test) show(x goja.Value) string {
 	if s := t.showFlat(x); len(s) <= maxFlat && !strings.Contains(s, "\n") {
 		return s
@@ -51,7 +52,7 @@ func (s *shower) value(x goja.Value) string {
 	case goja.IsString(x):
 		text := x.String()
 		if len(s.above) == 0 && strings.Contains(text, "\n") {
-			return text // as it is, for a difference by lines
+			return text // unchanged, for a difference by lines
 		}
 		return strconv.Quote(text)
 	case goja.IsBigInt(x):
@@ -138,7 +139,7 @@ func (s *shower) properties(o *goja.Object) string {
 	})
 }
 
-// className is the class that made an object.
+// className returns the name of an object's class.
 func (s *shower) className(o *goja.Object) string {
 	if c := objectOf(orUndefined(o.Get("constructor"))); c != nil && isFunction(c) {
 		if name := c.Get("name"); name != nil && name.String() != "" {
@@ -156,8 +157,8 @@ func (s *shower) entries(name string, o *goja.Object, one func(*goja.Object) str
 	return s.list(name+" {", "}", " ", min(len(all), maxShownItems), len(all), func(i int) string { return one(all[i]) })
 }
 
-// list writes the first n of all items; pad is inside of the brackets of a
-// line.
+// list writes the first n of all items. pad is written inside the brackets if
+// they are on one line.
 func (s *shower) list(open, end, pad string, n, all int, item func(i int) string) string {
 	parts := make([]string, 0, n+1)
 	for i := range n {

@@ -11,26 +11,26 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// spy is a function that notes its calls, in the shape of vitest's.
+// spy is a function that records its calls, with the API of vitest.
 type spy struct {
 	fn    *goja.Object
 	name  string
-	do    goja.Value   // that is called; nil: it returns undefined
-	first goja.Value   // do as it was made
-	once  []goja.Value // what the next calls call instead
+	do    goja.Value   // the implementation; nil: returns undefined
+	first goja.Value   // the original implementation
+	once  []goja.Value // implementations of the next calls
 	calls []*spyCall
-	back  func() // puts back what it stands for; nil: nothing
+	back  func() // restores the replaced function; may be nil
 }
 
-// spyCall is one call. What it got is not copied, as vitest does not.
+// spyCall is one call. As in vitest, its arguments are not copied.
 type spyCall struct {
 	this   goja.Value
 	args   []goja.Value
-	how    string // return or throw; incomplete while it runs
+	how    string // return or throw; incomplete during the call
 	result goja.Value
 }
 
-// returnedEqual reports whether the call returned what equals a value.
+// returnedEqual reports whether the call returned a value equal to want.
 func (c *spyCall) returnedEqual(t *test, want goja.Value) bool {
 	return c.how == "return" && t.equal(c.result, want, equality{})
 }
@@ -42,7 +42,7 @@ func (s *spy) label() string {
 	return "spy"
 }
 
-// returned are the calls that returned.
+// returned returns the calls that returned.
 func (s *spy) returned() (out []*spyCall) {
 	for _, c := range s.calls {
 		if c.how == "return" {
@@ -52,10 +52,10 @@ func (s *spy) returned() (out []*spyCall) {
 	return out
 }
 
-// maxSpyCalls is how many calls a spy notes.
+// maxSpyCalls is the maximum number of recorded calls per spy.
 const maxSpyCalls = 10_000
 
-// openSpies makes vi.
+// openSpies creates vi.
 func (t *test) openSpies() *goja.Object {
 	v := t.v
 	t.spyProto = v.rt.NewObject()
@@ -90,7 +90,7 @@ func (t *test) openSpies() *goja.Object {
 	return v.freeze(t.guarded(vi, "vi.", names))
 }
 
-// viFuncs is vi, by its names in scripting/scripttest.
+// viFuncs are the functions of vi, by their names in scripting/scripttest.
 var viFuncs = map[string]func(t *test, call goja.FunctionCall) goja.Value{
 	"fn": func(t *test, call goja.FunctionCall) goja.Value {
 		do := call.Argument(0)
@@ -129,7 +129,8 @@ func (s *spy) putBack() {
 	}
 }
 
-// spyMethods are those of a spy; one that returns nil returns the spy.
+// spyMethods are the methods of a spy. If a method returns nil, the result is
+// the spy.
 var spyMethods = map[string]func(t *test, s *spy, x goja.Value) goja.Value{
 	"mockClear":   func(_ *test, s *spy, _ goja.Value) goja.Value { s.calls = nil; return nil },
 	"mockReset":   func(_ *test, s *spy, _ goja.Value) goja.Value { s.reset(); return nil },
@@ -162,7 +163,7 @@ func (t *test) function(x goja.Value) goja.Value {
 	return x
 }
 
-// always is a function that returns x, or what as makes of it.
+// always returns a function that returns as(x).
 func (t *test) always(x goja.Value, as func(goja.Value) goja.Value) goja.Value {
 	return t.v.function1("", func(goja.FunctionCall) goja.Value {
 		if as != nil {
@@ -180,7 +181,7 @@ func (t *test) rejected(x goja.Value) goja.Value {
 	return t.v.rt.ToValue(p)
 }
 
-// newSpy makes a spy of a function, or of nothing.
+// newSpy creates a spy for a function, or without an implementation.
 func (t *test) newSpy(do goja.Value) *spy {
 	if do != nil && goja.IsUndefined(do) {
 		do = nil
@@ -195,7 +196,7 @@ func (t *test) newSpy(do goja.Value) *spy {
 	return s
 }
 
-// spyOn puts a spy in the place of an object's function.
+// spyOn replaces an object's function with a spy.
 func (t *test) spyOn(o *goja.Object, name string) *spy {
 	if o == nil {
 		t.v.raise(errors.New("cannot put a spy into this: write vi.spyOn(object, \"name\")"))
@@ -215,7 +216,7 @@ func (t *test) spyOn(o *goja.Object, name string) *spy {
 	}
 	s.back = func() {
 		if own {
-			_ = o.Set(name, was) // it could be set before
+			_ = o.Set(name, was) // it was writable before
 		} else {
 			_ = o.Delete(name)
 		}
@@ -223,7 +224,7 @@ func (t *test) spyOn(o *goja.Object, name string) *spy {
 	return s
 }
 
-// callSpy notes the call and passes it on.
+// callSpy records the call and passes it on.
 func (t *test) callSpy(s *spy, call goja.FunctionCall) goja.Value {
 	if len(s.calls) >= maxSpyCalls {
 		t.v.raise(fmt.Errorf("cannot note more than %d calls of a spy", maxSpyCalls))
@@ -251,7 +252,7 @@ func (t *test) callSpy(s *spy, call goja.FunctionCall) goja.Value {
 	return out
 }
 
-// spyOf is the spy that a function is.
+// spyOf returns the spy of a function.
 func (t *test) spyOf(x goja.Value, what string) *spy {
 	s := t.spies[objectOf(x)]
 	if s == nil {
@@ -260,7 +261,7 @@ func (t *test) spyOf(x goja.Value, what string) *spy {
 	return s
 }
 
-// mock is what a spy says of its calls.
+// mock returns the property mock of a spy, which describes its calls.
 func (t *test) mock(s *spy) goja.Value {
 	v := t.v
 	list := func(n int, item func(i int) goja.Value) *goja.Object {
@@ -290,7 +291,7 @@ func (t *test) mock(s *spy) goja.Value {
 	return t.guarded(o, "mock.", o.Keys())
 }
 
-// called checks the calls of a spy.
+// called returns a matcher for the calls of a spy.
 func called(rest string, holds func(t *test, s *spy, a []goja.Value) bool) matcher {
 	return func(t *test, x goja.Value, a []goja.Value) verdict {
 		s := t.spyOf(x, "a matcher of calls")
@@ -326,7 +327,7 @@ func (t *test) showArgs(args []goja.Value) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// maxCallsShown is how many calls of a spy a message has.
+// maxCallsShown is the maximum number of calls of a spy in a message.
 const maxCallsShown = 10
 
 func (t *test) callsText(s *spy) string {

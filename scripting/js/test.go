@@ -11,19 +11,19 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// testModule is what a test file imports what it calls from.
+// testModule is the module from which a test file imports the test API.
 const testModule = "weir/test"
 
-// test is what the VM of a test file has beside that of a script.
+// test contains the additional data in the VM of a test file.
 type test struct {
 	v   *vm
 	api *scripting.TestAPI
 	expects
 	spies    map[*goja.Object]*spy
 	spyProto *goja.Object
-	made     []*spy // in the test that runs
-	inside   bool   // of a test
-	depth    int    // of functions of the file that the host has called
+	made     []*spy // in the running test
+	inside   bool   // a test is running
+	depth    int    // depth of calls from the host to functions of the file
 	hasOwn   goja.Callable
 }
 
@@ -32,7 +32,7 @@ var (
 	_ scripting.TestVM = (*test)(nil)
 )
 
-// Words are those of vitest.
+// Words returns the vocabulary of vitest.
 func (*Language) Words() scripting.TestWords { return scripting.Vitest }
 
 // NewTest compiles a test file.
@@ -54,10 +54,10 @@ func (*Language) NewTest(f scripting.File, env scripting.Env, api *scripting.Tes
 	return t, nil
 }
 
-// open makes the globals of a test file, which it may import as well.
+// open creates the globals of a test file, which it may also import.
 func (t *test) open(v *vm) {
 	t.v, v.test = v, t
-	v.budget.start(loadTime, 0) // it counts what the host makes
+	v.budget.start(loadTime, 0) // objects that the host creates are charged
 	t.hasOwn, _ = goja.AssertFunction(v.rt.GlobalObject().Get("Object").(*goja.Object).Get("hasOwn"))
 	m := v.rt.NewObject()
 	for i := range t.api.Globals {
@@ -81,7 +81,7 @@ func (t *test) open(v *vm) {
 	v.libs[testModule] = v.freeze(t.guarded(m, "", m.Keys()))
 }
 
-// global makes a function such as it, with those that belong to it, it.skip.
+// global creates a function such as it, with its sub-functions such as it.skip.
 func (t *test) global(f *scripting.Function) *goja.Object {
 	v, name := t.v, scripting.CamelCase(f.Name)
 	own := v.function1(name, func(call goja.FunctionCall) goja.Value {
@@ -109,8 +109,8 @@ func (t *test) global(f *scripting.Function) *goja.Object {
 	return own
 }
 
-// declared are the arguments of it and its like. vitest lets options stand
-// before or behind the function.
+// declared returns the arguments of it and similar functions. In vitest,
+// options may come before or after the function.
 func (t *test) declared(args []goja.Value) []goja.Value {
 	for _, a := range args[min(1, len(args)):] {
 		if o := objectOf(a); o != nil && !isFunction(o) && o.ClassName() == "Object" && boxed(o) == nil {
@@ -140,8 +140,8 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 }
 
 // callback lets the host call a function of the test, now or later, and waits
-// for the promise that an async one returns. Its error is an *scripting.Error
-// with the line in the function.
+// for the promise of an async function. Its error is an *scripting.Error with
+// the line in the function.
 func (t *test) callback(fn *goja.Object) scripting.Callback {
 	call, _ := goja.AssertFunction(fn)
 	return func(args ...scripting.Value) (scripting.Value, error) {
@@ -155,8 +155,8 @@ func (t *test) callback(fn *goja.Object) scripting.Callback {
 	}
 }
 
-// calls runs fn, which runs the test. What it returns in Go is nil when it has
-// no form there, which is of no matter to who wants none.
+// calls runs fn, which runs the test. The result in Go is nil if it cannot be
+// converted; callers that need no result ignore it.
 func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err error) {
 	v := t.v
 	if t.depth == 0 {
@@ -190,21 +190,21 @@ func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err er
 	return out, nil
 }
 
-// Used is the time of the last call.
+// Used returns the CPU time of the last call.
 func (t *test) Used() time.Duration { return t.v.budget.used() }
 
-// pause stops the test's time while a component under test runs, which has
-// limits of its own, until the returned function is called.
+// pause stops the test's time while a component under test runs, which has its
+// own limits, until the returned function is called.
 func (t *test) pause() (resume func()) {
 	b := &t.v.budget
 	entered := b.entered
 	if entered == 0 {
 		return func() {}
 	}
-	_ = b.pause() // a test that was stopped ends when it goes on
+	_ = b.pause() // a stopped test ends when it continues
 	return func() {
 		b.resume()
-		b.entered = entered // a mock may have paused meanwhile
+		b.entered = entered // a mock may have paused in the meantime
 	}
 }
 
@@ -213,7 +213,7 @@ func (t *test) start(limit time.Duration) {
 	t.v.budget.setting = ", the limit of a test"
 }
 
-// Pos is where the test calls the host.
+// Pos returns the position of the test's current call of the host.
 func (t *test) Pos() (file string, line int) {
 	c, line, _ := t.v.callerPosition()
 	if c == nil {
@@ -237,7 +237,7 @@ func (t *test) Match(pattern, text string) (ok bool, err error) {
 // Broken reports whether a limit stopped the VM.
 func (t *test) Broken() bool { return t.v.broken }
 
-// EndTest puts back what spies stand for, and forgets them.
+// EndTest restores the functions that spies replaced, and removes the spies.
 func (t *test) EndTest() error {
 	for i := len(t.made) - 1; i >= 0; i-- {
 		t.made[i].putBack()

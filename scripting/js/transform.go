@@ -16,14 +16,15 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// wrapper makes a file a function, on a line of its own; the source map knows.
+// wrapper makes a file a function. It is on its own line, which the source map
+// takes into account.
 const (
 	wrapperHead = `(function (exports, require, module) { "use strict";`
 	wrapperTail = `})`
 )
 
-// supported says what goja has of what esbuild's target has, so that esbuild
-// lowers the rest or says that it cannot.
+// supported specifies which features of esbuild's target goja supports, so that
+// esbuild lowers the rest or reports an error.
 var supported = map[string]bool{
 	"async-generator": false,
 	"for-await":       false,
@@ -89,11 +90,11 @@ func (p *program) compile(f scripting.File) (*chunk, error) {
 	return c, nil
 }
 
-// maxErrors is how many mistakes of a file are shown. Each comes with its line,
-// which may be all of the file.
+// maxErrors is the maximum number of reported errors per file. Each contains
+// its line, which may be the whole file.
 const maxErrors = 20
 
-// transformErrors are what esbuild has to say.
+// transformErrors converts esbuild's messages.
 func (p *program) transformErrors(f scripting.File, ms []api.Message) error {
 	shown := ms[:min(len(ms), maxErrors)]
 	errs := make([]error, len(shown))
@@ -119,8 +120,8 @@ func (p *program) transformErrors(f scripting.File, ms []api.Message) error {
 	return errors.Join(errs...)
 }
 
-// syntaxError is an error of goja's parser or compiler: something that esbuild
-// lets pass.
+// syntaxError converts an error of goja's parser or compiler that esbuild does
+// not detect.
 func (c *chunk) syntaxError(err error) error {
 	if list, ok := errors.AsType[parser.ErrorList](err); ok && len(list) > 0 {
 		return c.file.Error(0, "load", fmt.Errorf("cannot compile: %s", list[0].Message))
@@ -134,8 +135,8 @@ func (c *chunk) syntaxError(err error) error {
 	return c.file.Error(0, "load", fmt.Errorf("cannot compile: %w", err))
 }
 
-// sourceMap reads esbuild's map for goja, which asks with columns from 1 on and
-// takes those it gets as such, where maps count from 0.
+// sourceMap parses esbuild's source map for goja. goja's columns start at 1,
+// those of source maps at 0.
 func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 	var m struct {
 		Version  int      `json:"version"`
@@ -147,7 +148,7 @@ func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 		return nil, fmt.Errorf("cannot read the source map: %w", err)
 	}
 	if strings.Trim(m.Mappings, ";") == "" {
-		return nil, nil // a file of types or comments has no code
+		return nil, nil // a file with only types or comments has no code
 	}
 	m.Sources, m.Names = []string{sourceURL(f)}, []string{}
 	m.Mappings = shiftColumns(m.Mappings)
@@ -158,14 +159,14 @@ func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 	return sourcemap.Parse("", text)
 }
 
-// sourceURL is what a map calls its source. goja takes it for a path beside the
-// file, which is how it writes the text of a stack; a frame's own name is that
-// of the file.
+// sourceURL returns the name of the source in a map. goja resolves it relative
+// to the file for the text of a stack; the name in a frame is that of the file.
 func sourceURL(f scripting.File) string { return url.PathEscape(path.Base(f.Name)) }
 
-// shiftColumns adds one to all columns of a map's mappings. They are differences
-// to those before: in the output from the beginning of a line, in the source
-// from that of the file; so the first of each says it for all.
+// shiftColumns adds one to all columns of a map's mappings. Columns are stored
+// as differences: in the output from the beginning of the line, in the source
+// from the previous mapping in the file. It is therefore enough to change the
+// first of each.
 func shiftColumns(mappings string) string {
 	var b strings.Builder
 	first := true

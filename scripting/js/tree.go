@@ -11,14 +11,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// keys are the keys of an object literal that is a definition.
+// keys are the keys of an object literal that contains a definition.
 type keys struct {
-	line  int // of the call that it is an argument of
+	line  int // line of the call with the object as an argument
 	lines map[string]int
 }
 
-// scanTree finds in a file's tree what is needed before it runs: what it imports,
-// and where the keys of definitions are.
+// scanTree finds data in a file's tree that is needed before it runs: its
+// imports, and the positions of the keys of definitions.
 func (c *chunk) scanTree() {
 	patterns := 0 // bytes
 	visit(c.tree, func(n ast.Node) bool {
@@ -64,7 +64,7 @@ func (c *chunk) lookAt(call *ast.CallExpression) {
 	}
 }
 
-// keyLines are the lines of an object literal's keys.
+// keyLines returns the lines of an object literal's keys.
 func (c *chunk) keyLines(o *ast.ObjectLiteral) map[string]int {
 	lines := map[string]int{}
 	for _, p := range o.Value {
@@ -87,8 +87,8 @@ func (c *chunk) keyLines(o *ast.ObjectLiteral) map[string]int {
 	return lines
 }
 
-// isAsync reports whether an expression is an async function. goja does not tell
-// of an async method when it runs.
+// isAsync reports whether an expression is an async function. At run time, goja
+// does not distinguish async methods.
 func isAsync(e ast.Expression) bool {
 	switch e := e.(type) {
 	case *ast.FunctionLiteral:
@@ -99,8 +99,8 @@ func isAsync(e ast.Expression) bool {
 	return false
 }
 
-// calleeName is the last name of what is called: f of f(), a.f() and, as
-// esbuild writes a call of an import, (0, a.f)().
+// calleeName returns the last name of a called expression: f of f(), a.f() and
+// (0, a.f)(), the form in which esbuild writes a call of an import.
 func calleeName(e ast.Expression) string {
 	switch e := e.(type) {
 	case *ast.Identifier:

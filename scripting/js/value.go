@@ -12,14 +12,15 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxValueDepth is how deep a value may nest that crosses into Go or back.
+// maxValueDepth is the maximum depth of a value that is converted to or from
+// Go.
 const maxValueDepth = 100
 
-// maxSafe is the largest whole number up to which all are numbers of JavaScript.
+// maxSafe is the limit up to which all integers are exact JavaScript numbers.
 const maxSafe = 1 << 53
 
-// fromGo turns what a host function returned into a script's value. It throws
-// what goes wrong.
+// fromGo converts the result of a host function to a script's value. It throws
+// errors.
 func (v *vm) fromGo(x scripting.Value) goja.Value { return v.fromGoAt(x, 0) }
 
 func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
@@ -37,7 +38,7 @@ func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
 		return v.rt.ToValue(x)
 	case int64:
 		if x > maxSafe || x < -maxSafe {
-			return v.rt.ToValue(big.NewInt(x)) // a number would round it
+			return v.rt.ToValue(big.NewInt(x)) // a number would not be exact
 		}
 		return v.rt.ToValue(x)
 	case string:
@@ -70,7 +71,7 @@ func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
 	return v.box(x)
 }
 
-// put makes a property of a plain object: __proto__ is one like any other.
+// put adds a property to a plain object; __proto__ has no special meaning.
 func (v *vm) put(o *goja.Object, key string, x goja.Value) {
 	var err error
 	if key == "__proto__" {
@@ -81,7 +82,7 @@ func (v *vm) put(o *goja.Object, key string, x goja.Value) {
 	v.must(err)
 }
 
-// iterable is an iterator of the host's: it can be used once.
+// iterable returns an iterator of the host, which can be used once.
 func (v *vm) iterable(next scripting.Sequence) goja.Value {
 	o := v.rt.NewObject()
 	self := v.rt.ToValue(func(call goja.FunctionCall) goja.Value { return call.This })
@@ -98,7 +99,7 @@ func (v *vm) iterable(next scripting.Sequence) goja.Value {
 	return o
 }
 
-// toGo turns a script's value into the form that host functions take.
+// toGo converts a script's value to a value for host functions.
 func (v *vm) toGo(x goja.Value) (scripting.Value, error) { return v.toGoAt(x, 0) }
 
 func (v *vm) toGoAt(x goja.Value, depth int) (scripting.Value, error) {
@@ -202,7 +203,7 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	return m, nil
 }
 
-// callback is a function of the script for Go.
+// callback converts a function of the script for Go.
 func (v *vm) callback(fn *goja.Object) scripting.Callback {
 	if v.test != nil {
 		return v.test.callback(fn)
@@ -227,7 +228,7 @@ func isFunction(x goja.Value) bool {
 	return ok
 }
 
-// kindOf names what a value is.
+// kindOf returns the name of a value's type.
 func kindOf(x goja.Value) string {
 	switch {
 	case x == nil || goja.IsUndefined(x):
@@ -262,8 +263,8 @@ func kindOf(x goja.Value) string {
 	return "a symbol"
 }
 
-// box is a Go value that a script can only pass on: it comes back as it was. It
-// is goja's own way to a value without properties.
+// box is a Go value that a script can only pass on unchanged. It is a goja
+// object without properties.
 type box struct{ value any }
 
 // Get returns nothing: a box has no properties.
@@ -281,7 +282,7 @@ func (*box) Delete(string) bool { return false }
 // Keys returns nothing.
 func (*box) Keys() []string { return nil }
 
-// boxed is the Go value in a box, nil if x is none.
+// boxed returns the Go value in a box, or nil if x is not a box.
 func boxed(x goja.Value) any {
 	o, ok := x.(*goja.Object)
 	if !ok {
@@ -303,7 +304,7 @@ func (v *vm) box(x any) goja.Value {
 	return o
 }
 
-// object makes the object of a value that has methods.
+// object creates the object of a value with methods.
 func (v *vm) object(x *scripting.Object) goja.Value {
 	var o *goja.Object
 	if x.Type.Index != nil {
@@ -315,8 +316,9 @@ func (v *vm) object(x *scripting.Object) goja.Value {
 	return o
 }
 
-// jsonText is a value in a line of the log, which is cut somewhere behind limit
-// bytes: what is shared by many lists would become longer than memory.
+// jsonText formats a value for a log line. It stops somewhere after limit
+// bytes, because values that are shared by many lists could need more than all
+// memory.
 func jsonText(x scripting.Value, limit int) string {
 	return string(appendJSONText(nil, x, limit))
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/weir-run/weir/scripting/operation"
 )
 
-// data is what a VM has for scripts to see batches.
+// data contains the script-visible objects for batches in a VM.
 type data struct {
 	numbers numbers
 	texts   texts
 
-	records  []record    // handles not given out yet
-	lines    []line      // likewise
-	rows     []rowValues // likewise
+	records  []record    // unused handles
+	lines    []line      // unused handles
+	rows     []rowValues // unused handles
 	cells    []goja.Value
 	read     []view.Cell // scratch
 	patterns scripting.Patterns
@@ -35,15 +35,15 @@ type data struct {
 	methods map[*scripting.ObjectType]map[string]goja.Value
 	next    struct{ iterator, row goja.Value }
 
-	spareCall *operation.Call // for the next operation, unless it is in use
+	spareCall *operation.Call // for the next operation, if it is not in use
 }
 
-// openData makes what scripts see of batches.
+// openData creates the script-visible objects for batches.
 func (v *vm) openData() {
 	v.data.methods = map[*scripting.ObjectType]map[string]goja.Value{}
 	v.data.proto.record = v.intrinsics.objectProto
-	// Its names are labels, so it has none of an object's; text is asked for by
-	// a symbol.
+	// All its names are labels, so it inherits nothing from Object. The text form
+	// is requested with a symbol.
 	v.data.proto.labels = v.rt.CreateObject(nil)
 	v.must(v.data.proto.labels.SetSymbol(goja.SymToPrimitive, v.function1("toString", func(call goja.FunctionCall) goja.Value {
 		return v.data.texts.value(labelsText(self[*labels](v, call, "labels").of))
@@ -57,17 +57,18 @@ func (v *vm) openData() {
 	v.openGroups()
 }
 
-// closeData lets go of what belongs to a batch when its hook has returned.
+// closeData releases data of a batch when its hook has returned.
 func (v *vm) closeData() {
 	d := &v.data
 	d.records, d.lines, d.rows, d.cells = nil, nil, nil, nil
-	d.texts.Forget() // parts of lines, which would keep all of them
+	d.texts.Forget() // parts of lines, which would keep the whole lines alive
 	clear(d.read[:cap(d.read)])
 	d.step.value, d.rowIterator.of = nil, nil
 	d.spareCall.Forget()
 }
 
-// dataToGo is toGo for records and labels; other data are objects as any.
+// dataToGo is like toGo, for records and labels; other data consists of normal
+// objects.
 func (v *vm) dataToGo(o *goja.Object) (scripting.Value, bool) {
 	switch x := hostOf(o).(type) {
 	case *record:
@@ -86,7 +87,7 @@ func (v *vm) dataToGo(o *goja.Object) (scripting.Value, bool) {
 	return nil, false
 }
 
-// names is the table of the API as JavaScript has it.
+// names contains the types of the API with their JavaScript names.
 type names struct {
 	batch, record, copy, group, series      *scripting.ObjectType
 	logs, line, lineCopy, lineGroup, stream *scripting.ObjectType
@@ -100,7 +101,7 @@ var named = sync.OnceValue(func() names {
 	}
 })
 
-// camel is a type with the names that JavaScript has for its members.
+// camel returns a type with the JavaScript names of its members.
 func camel(t *scripting.ObjectType) *scripting.ObjectType {
 	out := &scripting.ObjectType{Name: t.Name}
 	for _, f := range t.Fields {
@@ -117,7 +118,7 @@ func camel(t *scripting.ObjectType) *scripting.ObjectType {
 	return out
 }
 
-// openMethods makes the methods of a type, all of which it must name.
+// openMethods creates the methods of a type; fns must contain all of them.
 func (v *vm) openMethods(t *scripting.ObjectType, fns map[string]func(goja.FunctionCall) goja.Value) map[string]goja.Value {
 	ms := map[string]goja.Value{}
 	for name, fn := range fns {
@@ -127,8 +128,8 @@ func (v *vm) openMethods(t *scripting.ObjectType, fns map[string]func(goja.Funct
 	return ms
 }
 
-// member is what a type has by that name in addition to its fields: a method, what all
-// objects have. It throws for anything else.
+// member returns a member of a type that is not a field: a method, or a
+// property of all objects. It throws if there is none.
 func (v *vm) member(t *scripting.ObjectType, name string) goja.Value {
 	if m, ok := v.data.methods[t][name]; ok {
 		return m
@@ -139,7 +140,8 @@ func (v *vm) member(t *scripting.ObjectType, name string) goja.Value {
 	return nil
 }
 
-// has reports whether a type has a member of that name. Each assignment asks.
+// has reports whether a type has a member called name. It is called for each
+// assignment.
 func has(t *scripting.ObjectType, name string) bool {
 	for i := range t.Fields {
 		if t.Fields[i].Name == name {
@@ -150,10 +152,10 @@ func has(t *scripting.ObjectType, name string) bool {
 	return ok
 }
 
-// errLate is the error of a handle that its script kept.
+// errLate is the error for a handle that is used after its hook.
 var errLate = errors.New("cannot use a record after its hook returned: keep record.copy() instead")
 
-// self returns what a method was called on.
+// self returns the receiver of a method.
 func self[T goja.DynamicObject](v *vm, call goja.FunctionCall, what string) T {
 	t, ok := hostOf(call.This).(T)
 	if !ok {
@@ -162,14 +164,14 @@ func self[T goja.DynamicObject](v *vm, call goja.FunctionCall, what string) T {
 	return t
 }
 
-// labelled is what a labels object of a script may stand for.
+// labelled is an object whose labels a script can access.
 type labelled interface {
 	label(name string) string
 	setLabel(name, value string) error
 	all() iter.Seq2[string, string]
 }
 
-// labels is record.labels and its like: any name is a label.
+// labels is record.labels and similar objects: any name is a label.
 type labels struct {
 	hosted
 	v  *vm
@@ -181,7 +183,7 @@ func (l *labels) init(v *vm, of labelled) goja.Value {
 	return l.open(v.rt, v.data.proto.labels, l)
 }
 
-// Get returns a label, nil when it is missing.
+// Get returns the value of a label, or nil if it is missing.
 func (l *labels) Get(name string) goja.Value {
 	if s := l.of.label(name); s != "" {
 		return l.v.data.texts.value(s)
@@ -223,8 +225,7 @@ func labelsText(l labelled) string {
 	return out + "}"
 }
 
-// labelValue is a value that a script gives to a label; undefined and null
-// remove it.
+// labelValue converts a value for a label; undefined and null remove the label.
 func (v *vm) labelValue(x goja.Value, name string) string {
 	if s, ok := stringOf(x); ok {
 		return s
@@ -241,8 +242,9 @@ func (v *vm) labelValue(x goja.Value, name string) string {
 	return ""
 }
 
-// labelNumber returns a number as the value of a label. Numbers that are not finite
-// are written as in Lua: a series must not depend on the language of a script.
+// labelNumber converts a number to the value of a label. Numbers that are not
+// finite are written as in Lua, because a series must not depend on the
+// language of a script.
 func labelNumber(x goja.Value) string {
 	switch n := x.ToFloat(); {
 	case math.IsNaN(n):
@@ -255,13 +257,14 @@ func labelNumber(x goja.Value) string {
 	return x.String()
 }
 
-// absentValue reports whether a script gave nothing.
+// absentValue reports whether a value is undefined or null.
 func absentValue(x goja.Value) bool { return x == nil || goja.IsUndefined(x) || goja.IsNull(x) }
 
-// setLabels replaces all labels by an object's.
+// setLabels replaces all labels by the properties of an object.
 func (v *vm) setLabels(l labelled, x goja.Value) { v.setPairs("labels", l, x) }
 
-// setPairs replaces all labels, or all metadata, by an object's.
+// setPairs replaces all labels, or all metadata, by the properties of an
+// object.
 func (v *vm) setPairs(what string, l labelled, x goja.Value) {
 	want := view.Pairs{}
 	if from, ok := hostOf(x).(*labels); ok {
@@ -284,7 +287,7 @@ func (v *vm) setPairs(what string, l labelled, x goja.Value) {
 	}
 }
 
-// plain is an object of names and values.
+// plain returns an object with names and values.
 func (v *vm) plain(x goja.Value, use string) *goja.Object {
 	o, ok := x.(*goja.Object)
 	if !ok || o.ClassName() != "Object" || boxed(x) != nil {
@@ -293,8 +296,8 @@ func (v *vm) plain(x goja.Value, use string) *goja.Object {
 	return o
 }
 
-// entries are the names and values of an object of the script's, without those
-// that are undefined.
+// entries yields the names and values of a script's object, except undefined
+// ones.
 func (v *vm) entries(o *goja.Object) iter.Seq2[string, goja.Value] {
 	return func(yield func(string, goja.Value) bool) {
 		for _, name := range v.keys(o) {
@@ -305,9 +308,9 @@ func (v *vm) entries(o *goja.Object) iter.Seq2[string, goja.Value] {
 	}
 }
 
-// record is a script's handle of one row: `m`. It is the row's for as long as
-// the hook runs, so a script may keep the best of a batch in a variable; after
-// that every use is an error.
+// record is a script's handle of one row: `m`. It stays valid as long as the
+// hook runs, so a script may keep a record of the batch in a variable. After
+// that, every use is an error.
 type record struct {
 	hosted
 	labels labels // open when labels.v is set
@@ -316,7 +319,7 @@ type record struct {
 	epoch  uint64
 }
 
-// handleBlock is how many handles are made at once.
+// handleBlock is the number of handles that are allocated together.
 const handleBlock = 32
 
 func (v *vm) newRecord(row int) *record {
@@ -396,8 +399,8 @@ func (r *record) Delete(name string) bool {
 // Keys returns the names of the fields.
 func (*record) Keys() []string { return scripting.Names(named().record.Fields) }
 
-// sampleValue is a row's value in a script: NaN of a staleness marker, undefined
-// of a native histogram.
+// sampleValue returns a row's value: NaN for a staleness marker, undefined for
+// a native histogram.
 func (v *vm) sampleValue(m *view.Metrics, row int) goja.Value {
 	f, ok := m.Value(row)
 	switch {
@@ -416,7 +419,7 @@ func boolOf(b bool) goja.Value {
 	return falseValue
 }
 
-// setField sets a field of a row; label says that other names are labels.
+// setField sets a field of a row. label means that any other name is a label.
 func (v *vm) setField(row int, field string, x goja.Value, label bool) {
 	m := v.win
 	switch field {
@@ -437,7 +440,7 @@ func (v *vm) setField(row int, field string, x goja.Value, label bool) {
 	}
 }
 
-// cannotSet is the error of a value of the wrong kind.
+// cannotSet is the error for a value of the wrong type.
 func cannotSet(field string, x goja.Value, want string) error {
 	return fmt.Errorf("cannot set %s to %s: it must be %s", field, kindOf(x), want)
 }
@@ -474,7 +477,7 @@ func (v *vm) timeField(x goja.Value) int64 {
 	return int64(f)
 }
 
-// openRecord makes the methods of records and of their copies.
+// openRecord creates the methods of records and of their copies.
 func (v *vm) openRecord() {
 	ms := v.operations(named().record, func(call goja.FunctionCall, c *operation.Call) {
 		r := self[*record](v, call, "a record")
@@ -493,7 +496,8 @@ func (v *vm) openRecord() {
 	})
 }
 
-// own are the labels or the metadata of a record of the script's own.
+// own contains the labels or the metadata of a record that belongs to the
+// script.
 type own struct{ *view.Pairs }
 
 func ownPairs(ls *[]batch.Label) own { return own{(*view.Pairs)(ls)} }
@@ -505,7 +509,7 @@ func (o own) setLabel(name, value string) error {
 }
 func (o own) all() iter.Seq2[string, string] { return o.All() }
 
-// copied is what record.copy() returns: a record of the script's own.
+// copied is the result of record.copy(): a record that belongs to the script.
 type copied struct {
 	hosted
 	v      *vm
@@ -572,13 +576,13 @@ func (c *copied) Delete(name string) bool {
 	return false
 }
 
-// heldBytes tells what a copy holds.
+// heldBytes returns the size of a copy.
 func (c *copied) heldBytes() int { return c.rec.Held() }
 
 // Keys returns the names of the fields.
 func (*copied) Keys() []string { return scripting.Names(named().copy.Fields) }
 
-// setRecord sets a field of a record that is to be emitted.
+// setRecord sets a field of a record that will be emitted.
 func (v *vm) setRecord(r *view.Record, name string, x goja.Value) {
 	switch name {
 	case "name":

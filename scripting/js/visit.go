@@ -6,12 +6,12 @@ import (
 	"github.com/dop251/goja/ast"
 )
 
-// visit calls fn for n and what it is made of; fn says whether to go into it.
+// visit calls fn for n and all its parts; fn returns whether to descend.
 func visit(n ast.Node, fn func(ast.Node) bool) { visitor{fn}.node(n) }
 
-// visitor walks a tree by reflection: goja has no walker, and one written out
-// would be a case for each of its seventy kinds of nodes. It is for compiling,
-// not for running.
+// visitor walks a tree by reflection: goja has no walker, and a handwritten one
+// would need a case for each of its seventy kinds of nodes. It is used for
+// compiling, not for running.
 type visitor struct{ fn func(ast.Node) bool }
 
 func (w visitor) node(n ast.Node) {
@@ -24,7 +24,7 @@ func (w visitor) node(n ast.Node) {
 
 var nodeType = reflect.TypeFor[ast.Node]()
 
-// fields walks the nodes in a value, which is not one itself or was seen.
+// fields walks the nodes in a value that is not a node itself.
 func (w visitor) fields(v reflect.Value) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {

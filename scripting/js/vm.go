@@ -23,7 +23,7 @@ type vm struct {
 	host    scripting.Host
 	budget  budget
 	sandbox *sandbox
-	walked  time.Duration // that the last look at what it holds took
+	walked  time.Duration // duration of the last memory measurement
 	call    *scripting.Call
 	broken  bool
 
@@ -31,50 +31,50 @@ type vm struct {
 	loaded     map[*chunk]*goja.Object // module objects by file
 	libs       map[string]*goja.Object // weir and the standard library
 	protos     map[*scripting.ObjectType]*goja.Object
-	thrown     [8]thrown // Go errors on their way through the script
+	thrown     [8]thrown // Go errors that are passed through the script
 	threw      int
-	rejected   []*goja.Promise // with nobody to tell
-	statements int64           // that ran and were counted, see cover
+	rejected   []*goja.Promise // rejected promises without a handler
+	statements int64           // that were executed and counted, see cover
 
 	hooks struct {
 		series, metrics, stream, logs goja.Value
 		all                           []goja.Value // of the definition
 	}
 	ctx struct{ series, metrics *goja.Object }
-	raw *scripting.Raw // what the file exports
+	raw *scripting.Raw // the export of the file
 
-	// The call at hand.
+	// The current call:
 	hook    string
 	win     *view.Metrics // nil outside of the hook metrics
-	out     *view.Metrics // what ctx.emit adds to; nil where there is nothing
+	out     *view.Metrics // ctx.emit appends to it; nil if not available
 	emit    int           // records that may still be emitted
 	lines   *view.Logs    // nil outside of the hook logs
-	outLogs *view.Logs    // what ctx.emit adds log records to; nil where there is nothing
+	outLogs *view.Logs    // ctx.emit appends log records to it; nil if not available
 	seen    *view.Series  // nil outside of the hooks series and stream
 
-	// data is what scripts see of batches: view.go makes it.
+	// data contains the script-visible objects for batches; see view.go.
 	data     data
-	test     *test // nil but in a test file's VM
+	test     *test // nil except in the VM of a test file
 	batch    goja.Value
 	series   goja.Value
 	stream   goja.Value
 	logBatch goja.Value
 }
 
-// intrinsics are functions of goja's own, taken before a script runs.
+// intrinsics are built-in functions, saved before a script runs.
 type intrinsics struct {
 	err, typeErr *goja.Object
 	objectProto  *goja.Object
 	freeze       goja.Callable
 }
 
-// loadTime is what running a file for its definition may take.
+// loadTime is the time limit for running a file for its definition.
 const loadTime = time.Second
 
-// hookLoad is what errors give as their hook while the file runs.
+// hookLoad is the hook of errors while the file is loaded.
 const hookLoad = "load"
 
-// newVM returns a VM with safe globals and nothing loaded.
+// newVM returns a VM with safe globals and without loaded files.
 func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		rt: goja.New(), prog: p, host: h,
@@ -87,7 +87,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.intrinsics.objectProto = object.Get("prototype").(*goja.Object)
 	v.intrinsics.freeze, _ = goja.AssertFunction(object.Get("freeze"))
 	v.budget.rt = v.rt
-	v.budget.start(loadTime, 0) // what is made here is charged, too
+	v.budget.start(loadTime, 0) // objects that are created here are charged, too
 	v.rt.SetPromiseRejectionTracker(v.track)
 	v.openClock()
 	v.openConsole()
@@ -103,7 +103,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	return v
 }
 
-// load runs the file, which must export what a define function returned.
+// load runs the file, which must export the result of a define function.
 func (v *vm) load() error {
 	v.hook = hookLoad
 	v.budget.memory(scripting.DefaultMemory, "")
@@ -136,8 +136,8 @@ func (v *vm) load() error {
 	return nil
 }
 
-// try runs fn, which runs the script, and returns what went wrong: an error of
-// goja's, or a Go panic in a host function, which is our bug.
+// try runs fn, which runs the script, and returns its error: an error of goja,
+// or a Go panic in a host function, which is a bug in weir.
 func (v *vm) try(fn func() error) (err error) {
 	v.budget.enter()
 	defer v.budget.leave()
@@ -159,13 +159,14 @@ func (v *vm) try(fn func() error) (err error) {
 	return inner
 }
 
-// run calls a hook and returns what the promise of an async one came to.
+// run calls a hook and returns its result, or for an async hook the result of
+// its promise.
 func (v *vm) run(fn goja.Value, args ...goja.Value) (goja.Value, error) {
 	return v.runWith(fn, nil, args...)
 }
 
-// runWith is run; returned is told what the hook returned, a promise mostly of an
-// async one.
+// runWith is like run, and calls returned with the direct result of the hook,
+// which is a promise for an async hook.
 func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Value) (goja.Value, error) {
 	call, ok := goja.AssertFunction(fn)
 	if !ok {
@@ -195,8 +196,8 @@ func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Valu
 	return out, nil
 }
 
-// invoke calls a function of the script from a host function. Its error is what
-// it threw; raise passes it on.
+// invoke calls a function of the script from a host function. The error is an
+// exception of the function; raise throws it again.
 func (v *vm) invoke(fn goja.Callable, args ...goja.Value) (goja.Value, error) {
 	return fn(goja.Undefined(), args...)
 }
@@ -208,7 +209,8 @@ func (v *vm) Begin(c *scripting.Call) {
 	v.startLimits()
 }
 
-// startLimits begins what counts anew after a wait, of a call that says so.
+// startLimits restarts the limits of a call, also after a wait if the call
+// allows it.
 func (v *vm) startLimits() {
 	c := v.call
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
@@ -216,7 +218,7 @@ func (v *vm) startLimits() {
 	v.emit = c.Emit
 }
 
-// pause is asked before a function that waits, resume told after it.
+// pause is called before a function that waits, resume after it.
 func (v *vm) pause() error {
 	v.must(v.budget.pause())
 	if v.call == nil || v.call.Pause == nil {
@@ -232,7 +234,7 @@ func (v *vm) resume() {
 	}
 }
 
-// timePerRecord is added to a call's time for each record of its batch.
+// timePerRecord is added to a call's time limit for each record of its batch.
 const timePerRecord = 20 * time.Microsecond
 
 // Broken reports whether the VM must not be used again.
@@ -278,7 +280,7 @@ func (v *vm) Logs(m *view.Logs) error {
 	return err
 }
 
-// batchHook is the name of the hook that gets batches of a signal.
+// batchHook returns the name of the hook for batches of a signal.
 func (v *vm) batchHook(signal string) string {
 	if v.prog.def.Kind == scripting.Sink {
 		return "send"
@@ -322,7 +324,7 @@ func (v *vm) End() error {
 	return v.retained()
 }
 
-// function finds a function of the definition: key in the table name, or name
+// function returns a function of the definition: key in the table name, or name
 // itself.
 func (v *vm) function(name, key string) goja.Value {
 	for _, f := range v.raw.Fields {
@@ -340,8 +342,7 @@ func (v *vm) function(name, key string) goja.Value {
 	panic(fmt.Sprintf("BUG: there is no hook %s %q", name, key))
 }
 
-// openHooks takes the hooks out of the definition and makes what they are
-// called with.
+// openHooks reads the hooks from the definition and creates their arguments.
 func (v *vm) openHooks() {
 	for _, f := range v.raw.Fields {
 		if m, ok := f.Value.(map[string]any); ok {
@@ -373,8 +374,8 @@ func (v *vm) openHooks() {
 	v.openContext()
 }
 
-// kept yields the hooks and the modules. Their closures hold the variables of files,
-// to which nothing in the runtime leads between calls.
+// kept yields the hooks and the modules. Their closures contain the variables
+// of files, which are not reachable from the runtime between calls.
 func (v *vm) kept(yield func(goja.Value) bool) {
 	for _, fn := range v.hooks.all {
 		if !yield(fn) {
@@ -388,8 +389,8 @@ func (v *vm) kept(yield func(goja.Value) bool) {
 	}
 }
 
-// hookLine is the line of the hook at hand in the definition, 0 while there is
-// none.
+// hookLine returns the line of the current hook in the definition, or 0 if
+// there is none.
 func (v *vm) hookLine() int {
 	if v.raw == nil {
 		return 0
@@ -403,7 +404,8 @@ func (v *vm) hookLine() int {
 	return 0
 }
 
-// callerPosition is where the script is that called the host, nil when there is none.
+// callerPosition returns the position in the script that called the host. c is
+// nil if there is none.
 func (v *vm) callerPosition() (c *chunk, line, col int) {
 	for _, f := range v.rt.CaptureCallStack(0, nil) {
 		if c := v.prog.files[f.SrcName()]; c != nil {
@@ -414,7 +416,7 @@ func (v *vm) callerPosition() (c *chunk, line, col int) {
 	return nil, 0, 0
 }
 
-// log passes a line of the script on.
+// log passes on a log line of the script.
 func (v *vm) log(level slog.Level, msg string, fields []any) {
 	if v.host.Log == nil {
 		return

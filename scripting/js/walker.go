@@ -14,46 +14,46 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// walker adds up what can be reached from a value of goja's, of whose types it
-// knows what reflection tells.
+// walker measures everything that is reachable from a value of goja. It uses
+// reflection on goja's types.
 type walker struct {
 	seen  map[unsafe.Pointer]struct{}
-	texts map[*byte]int // bytes that were counted, by the first
+	texts map[*byte]int // counted bytes by the first byte
 	todo  []place
 	limit int
 	size  int
 }
 
-// place is where a value lies.
+// place is the address and the type of a value.
 type place struct {
 	shape *shape
 	at    unsafe.Pointer
 }
 
-// shape is what a walker has to know of a type.
+// shape contains a walker's information about a type.
 type shape struct {
 	typ    reflect.Type
 	size   int
-	parts  []part                             // that lead on
-	direct bool                               // an interface has the value itself, which is a pointer
-	stop   bool                               // what it leads to is not the VM's own
-	held   func(w *walker, at unsafe.Pointer) // adds what it holds; nil: its parts tell
+	parts  []part                             // parts that contain references
+	direct bool                               // the interface contains the value itself, which is a pointer
+	stop   bool                               // the target does not belong to the VM
+	held   func(w *walker, at unsafe.Pointer) // adds the size of the value; nil: computed from its parts
 }
 
-// part of a type is a pointer, a list, a text, an interface or a map.
+// part is a pointer, a list, a text, an interface or a map in a type.
 type part struct {
 	offset uintptr
 	kind   reflect.Kind
 	elem   *shape       // of a pointer or a list
 	typ    reflect.Type // of a map or an interface
-	fixed  bool         // of an interface: it is not written to
+	fixed  bool         // of an interface: must not be modified
 }
 
-// sized is what the host gives to scripts that holds memory of its own, of which
-// they can have as many as they like.
+// sized is implemented by host objects with their own memory, of which scripts
+// can create any number.
 type sized interface{ heldBytes() int }
 
-// shapes are known for all VMs.
+// shapes is shared by all VMs.
 var shapes = struct {
 	sync.RWMutex
 	of   map[reflect.Type]*shape
@@ -72,8 +72,8 @@ func shapeOf(t reflect.Type) *shape {
 	return sh
 }
 
-// foreign reports whether a type is of a package that VMs share, or of what they
-// share of goja.
+// foreign reports whether a type belongs to a package, or to a part of goja,
+// whose values VMs share.
 func foreign(t reflect.Type) bool {
 	pkg := t.PkgPath()
 	switch {
@@ -85,13 +85,13 @@ func foreign(t reflect.Type) bool {
 	return true
 }
 
-// newShape is called with shapes locked.
+// newShape must be called with shapes locked.
 func newShape(t reflect.Type) *shape {
 	if sh := shapes.of[t]; sh != nil {
 		return sh
 	}
 	sh := &shape{typ: t, size: int(t.Size())}
-	shapes.of[t] = sh // types contain themselves
+	shapes.of[t] = sh // types may be recursive
 	sh.direct = golayout.Direct(t)
 	if sh.held = holds(t); sh.held != nil {
 		return sh
@@ -102,7 +102,8 @@ func newShape(t reflect.Type) *shape {
 	return sh
 }
 
-// holds returns what adds what a value of the host holds, nil if its parts do.
+// holds returns a function that adds the size of a host value, or nil if it is
+// computed from its parts.
 func holds(t reflect.Type) func(w *walker, at unsafe.Pointer) {
 	switch {
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[sized]()):
@@ -119,7 +120,7 @@ func holds(t reflect.Type) func(w *walker, at unsafe.Pointer) {
 	return nil
 }
 
-// add adds the parts of a type that lies at an offset.
+// add adds the parts of a type at an offset.
 func (sh *shape) add(t reflect.Type, at uintptr) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -132,7 +133,7 @@ func (sh *shape) add(t reflect.Type, at uintptr) {
 			return
 		}
 		for i := range t.NumField() {
-			if t.Field(i).Name == "interruptVal" { // why the VM was interrupted: the watchdog may write it meanwhile
+			if t.Field(i).Name == "interruptVal" { // why the VM was interrupted: the watchdog may write it concurrently
 				continue
 			}
 			sh.add(t.Field(i).Type, at+t.Field(i).Offset)
@@ -144,7 +145,7 @@ func (sh *shape) add(t reflect.Type, at uintptr) {
 	}
 }
 
-// first reports whether p was not seen before, and adds n then.
+// first reports whether p is seen for the first time. If so, it adds n.
 func (w *walker) first(p unsafe.Pointer, n int) bool {
 	if p == nil {
 		return false
@@ -157,7 +158,8 @@ func (w *walker) first(p unsafe.Pointer, n int) bool {
 	return true
 }
 
-// text adds a string. Strings that begin at the same byte count once, by the longest.
+// text adds a string. Strings that begin at the same byte count once, with the
+// length of the longest.
 func (w *walker) text(s string) {
 	if len(s) == 0 {
 		return
@@ -169,9 +171,9 @@ func (w *walker) text(s string) {
 	}
 }
 
-// char replaces a string of one ASCII character by one that shares no memory with a
-// longer text: goja calls no function of weir for line[i]. x is only written to if it
-// belongs to the VM.
+// char replaces a string of one ASCII character by one that does not share
+// memory with a longer text, because goja evaluates line[i] without calling a
+// function of weir. x is modified only if it belongs to the VM.
 func (w *walker) char(x *golayout.Interface) (changed bool) {
 	if x.Type != asciiTab || asciiTab == nil || x.Data == nil {
 		return false
@@ -193,7 +195,7 @@ func (w *walker) queue(sh *shape, at unsafe.Pointer) {
 	}
 }
 
-// visit adds what the value at a place leads to.
+// visit adds everything that is reachable from a value.
 func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 	for i := range sh.parts {
 		p := &sh.parts[i]
@@ -221,10 +223,10 @@ func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 	}
 }
 
-// jobSize is about what a job that waits has in its closure.
+// jobSize is the approximate size of the closure of a pending job.
 const jobSize = 500
 
-// slice adds a list. The unused capacity counts as well.
+// slice adds a list, including its unused capacity.
 func (w *walker) slice(elem *shape, at unsafe.Pointer) {
 	data, length, capacity := golayout.Slice(at)
 	if !w.first(data, capacity*elem.size) {
@@ -244,7 +246,7 @@ func (w *walker) slice(elem *shape, at unsafe.Pointer) {
 	}
 }
 
-// iface adds what an interface has.
+// iface adds the value of an interface.
 func (w *walker) iface(t reflect.Type, at unsafe.Pointer) {
 	words := (*golayout.Interface)(at)
 	if words.Type == nil || words.Data == nil {
@@ -290,7 +292,7 @@ func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
 			return
 		}
 		if t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Name() == "mapEntry" {
-			break // its entries are a list as well
+			break // its entries are also in a list
 		}
 		key, elem := reflect.New(t.Key()), reflect.New(t.Elem())
 		ks, es := shapeOf(t.Key()), shapeOf(t.Elem())
@@ -301,8 +303,8 @@ func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
 			w.visit(es, elem.UnsafePointer())
 		}
 	}
-	// Groups of eight, which are at most seven eighths full, and half of that
-	// after they were split.
+	// Maps have groups of eight slots. They are at most seven eighths full, and
+	// half of that after a split.
 	slot := int(t.Key().Size()+t.Elem().Size()) + 1
 	w.size += 48 + slot*max(8, n+n/2)
 }

@@ -6,19 +6,20 @@ import (
 )
 
 const (
-	// tickEvery is how often the watchdog looks at the scripts that run.
+	// tickEvery is the interval at which the watchdog checks running scripts.
 	tickEvery = 2 * time.Millisecond
-	// maxGap is the most that counts between two looks: a busy machine, on which
-	// the watchdog comes late, is not the script's fault.
+	// maxGap is the maximum time counted between two ticks, because scripts must
+	// not be blamed if the watchdog is late on a busy machine.
 	maxGap = 2 * tickEvery
-	// idleTicks is after how many ticks with nothing to look at it ends.
+	// idleTicks is the number of ticks without running scripts after which it
+	// ends.
 	idleTicks = 10
 )
 
-// watchdog looks at all scripts that run in the process, by one goroutine: a
+// watchdog checks all scripts that run in the process, in one goroutine: a
 // timer for each call would cost more than many calls take. The goroutine ends
-// when nothing has run for a while, and nobody waits for it: it has nothing to
-// finish.
+// when nothing has run for a while. Nothing waits for it, because it has
+// nothing to finish.
 type watchdog struct {
 	mu      sync.Mutex
 	running []*budget
@@ -27,8 +28,8 @@ type watchdog struct {
 
 var watching watchdog
 
-// add begins to look at b. After remove has returned nothing trips b any more,
-// so that no late interrupt meets the next call.
+// add starts checking b. After remove has returned, b is no longer interrupted,
+// so that a late interrupt does not affect the next call.
 func (w *watchdog) add(b *budget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +52,7 @@ func (w *watchdog) remove(b *budget) {
 	b.index = -1
 }
 
-// runUnwatched runs fn while the watchdog does not look.
+// runUnwatched runs fn while the watchdog is stopped.
 func (w *watchdog) runUnwatched(fn func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

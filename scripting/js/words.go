@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// The messages of package scripting about a definition say what to write in
-// Lua, whose way it is written down in; here is how JavaScript writes it.
+// The messages of package scripting about definitions use Lua syntax. This file
+// converts them to JavaScript.
 var words = []struct {
 	re *regexp.Regexp
 	to string
@@ -27,12 +27,12 @@ var words = []struct {
 	{regexp.MustCompile(`\b(max_bytes|max_value|on_full)\b`), ""},
 }
 
-// written is how an example in a message assigns.
+// written matches assignments in the examples of messages.
 var written = regexp.MustCompile(`(write|such as|it must be|is) .*`)
 
 var assigned = regexp.MustCompile(`\b(\w+) = `)
 
-// inJavaScript words a message as JavaScript writes things.
+// inJavaScript converts a message to JavaScript syntax.
 func inJavaScript(msg string) string {
 	for _, w := range words {
 		if w.to == "" {
@@ -44,7 +44,7 @@ func inJavaScript(msg string) string {
 	return written.ReplaceAllStringFunc(msg, func(s string) string { return assigned.ReplaceAllString(s, "$1: ") })
 }
 
-// reworded is an error with its messages in the words of JavaScript.
+// reworded returns an error with its messages in JavaScript syntax.
 func reworded(err error) error {
 	if err == nil {
 		return nil

@@ -54,13 +54,16 @@ func (p *pipeline[B]) apply(r called[B], b B) (o outcome, err error) {
 	if k == nil {
 		c.mem.metrics.collisions.Add(float64(r.remembered.Collisions))
 		c.opts.Stats.CountDropped(p.signal.bit(), "script", r.remembered.Dropped)
+		c.counts.dropped.Add(int64(r.remembered.Dropped))
 		o.out = p.signal.result(divide(&c.router, r.remembered.Batch, nil))
 		return o, nil
 	}
 	defer c.pools.put(k.w)
 	defer k.done()
 	made := p.edits(k, b)
-	c.mem.metrics.seconds.Add(time.Since(k.began).Seconds())
+	took := time.Since(k.began)
+	c.mem.metrics.seconds.Add(took.Seconds())
+	c.counts.nanos.Add(took.Nanoseconds())
 	if err = k.secure(p.signal.payload(b)); err == nil {
 		o.out = k.output(made, p.signal.bit())
 		if !k.final && k.on == scripting.OnErrorHold {
@@ -128,6 +131,8 @@ func (k *call) output(a applied, own batch.Signals) (out result) {
 	m.emittedLines.Add(float64(a.lines.Emitted))
 	if own != 0 {
 		dropped := a.samples.Dropped + a.lines.Dropped // only rows of the batch can be dropped
+		c.counts.dropped.Add(int64(dropped))
+		c.counts.emitted.Add(int64(a.samples.Emitted + a.lines.Emitted))
 		c.opts.Stats.CountDropped(own, "script_error", k.dropped)
 		c.opts.Stats.CountDropped(own, "script", dropped-k.dropped-k.stored)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -47,6 +48,9 @@ type Component struct {
 	state      *nodeState        // nil if the node has never had state
 	slots      []*host.StateSlot // ctx.state
 	stateLater bool              // the state is on disk, and Run loads it
+
+	canary atomic.Pointer[canary] // that gets a share of the batches; nil: there is none
+	counts versionCounts
 
 	holding  holding
 	progress *progress
@@ -121,7 +125,7 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 	}
 	c.pools.put(w)
 	c.mem.metrics.hooks(s.Definition)
-	if err := c.mem.register(o.Registerer, s.Definition, a.Script.OnError); err != nil {
+	if err := c.mem.register(o.Registerer, s.Definition, &a.Script); err != nil {
 		return nil, err
 	}
 	if !c.stateLater {
@@ -223,6 +227,9 @@ func (c *Component) Run(ctx context.Context) error {
 		close(c.admission.stopped)
 	}
 	wg.Wait()
+	if cn := c.canary.Load(); cn != nil && cn.promoted.Load() {
+		cn.end(ctx)
+	}
 	close(c.idle)
 	c.kind.finish(ctx)
 	if c.script.Definition.Teardown && opened {
@@ -312,9 +319,10 @@ func (c *Component) DebugInfo() any {
 		Timers []timerSummary      `json:"timers,omitempty"`
 		State  []host.StateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo           `json:"sink,omitempty"`
+		Canary *canaryInfo         `json:"canary,omitempty"`
 		Shadow *Difference         `json:"shadow,omitempty"` // of the last new version
 		Error  *scripting.Error    `json:"error,omitempty"`  // the last one since all was well
-	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.mem.shadowed.Load(), c.report.lastError()}
+	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.canary.Load().debug(c), c.mem.shadowed.Load(), c.report.lastError()}
 }
 
 // String returns a name of the component for messages.

@@ -1,10 +1,6 @@
 package node
 
-import (
-	"hash/maphash"
-
-	"github.com/weir-run/weir/scripting/block"
-)
+import "github.com/weir-run/weir/scripting/block"
 
 // pools are the VMs of an instance.
 type pools struct {
@@ -26,7 +22,7 @@ func (c *Component) openPools(newWorker func() (*worker, error)) {
 	case block.ConcurrencyParallel:
 		c.sharding = &sharding{}
 	case block.ConcurrencyPartition:
-		c.sharding = &sharding{by: c.block.By, shards: workers(), seed: maphash.MakeSeed()}
+		c.sharding = partitionBy(c.block.By, workers())
 		for range workers() {
 			p.shards = append(p.shards, newPool(1, 0, newWorker))
 		}

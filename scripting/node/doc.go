@@ -10,6 +10,7 @@
 //	transform.accept passes it to the pipeline of its signal (pipeline.go)
 //	admission (admit.go)  waits until setup has succeeded, or passes the batch to the
 //	  instance that has taken over
+//	canary (canary_share.go)  divides the batch while a new version gets a share
 //	split (split.go)      splits it into parts in the modes parallel and partition
 //	run (run.go)          uses a VM of a pool (pool.go) for a call, in which the hooks
 //	  edit a window, a view.Metrics or view.Logs

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -46,7 +48,7 @@ func (c *Component) historyRoutes(m *http.ServeMux) {
 		return c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version), nil
 	}))
 	m.HandleFunc("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }))
-	m.HandleFunc("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.URL.Query().Get("version")) }))
+	m.HandleFunc("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.Context(), r.URL.Query().Get("version")) }))
 	m.HandleFunc("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }))
 }
 
@@ -81,11 +83,19 @@ func (c *Component) compare(prefix string) (*Comparison, error) {
 type Switch struct {
 	From string `json:"from"` // ID of the version that runs
 	To   string `json:"to"`   // ID; "" if the version on disk cannot be used
+	// Canary says what was done instead: a canary was rolled back.
+	Canary string `json:"canary,omitempty"`
 }
 
-// rollBack has the node run an older version; without a prefix of its ID the one that
-// was active before.
-func (c *Component) rollBack(prefix string) (*Switch, error) {
+// rollBack has the node run an older version. Without a prefix of its ID, it ends the
+// canary or, if there is none, the node runs the version that was active before.
+func (c *Component) rollBack(ctx context.Context, prefix string) (*Switch, error) {
+	if prefix == "" {
+		did, err := c.endCanary(ctx, false)
+		if !errors.Is(err, errNoCanary) {
+			return &Switch{From: c.script.Version, To: c.script.Version, Canary: did}, err
+		}
+	}
 	v, err := c.version(prefix)
 	if err != nil {
 		return nil, err
@@ -93,14 +103,14 @@ func (c *Component) rollBack(prefix string) (*Switch, error) {
 	if v.ID == c.script.Version {
 		return nil, fmt.Errorf("%s runs version %s already", c.opts.ID, component.ShortVersion(v.ID))
 	}
-	return &Switch{c.script.Version, v.ID}, c.script.History.Pin(c.opts.ID, v, c.script.Version)
+	return &Switch{From: c.script.Version, To: v.ID}, c.script.History.Pin(c.opts.ID, v, c.script.Version)
 }
 
 func (c *Component) unpin() (*Switch, error) {
 	if _, pinned := c.script.History.Record().Pinned(c.opts.ID); !pinned {
 		return nil, fmt.Errorf("%s is not pinned to a version", c.opts.ID)
 	}
-	return &Switch{c.script.Version, c.script.History.Unpin(c.opts.ID)}, nil
+	return &Switch{From: c.script.Version, To: c.script.History.Unpin(c.opts.ID)}, nil
 }
 
 // version returns the version whose ID begins with a prefix; the one before the

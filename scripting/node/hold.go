@@ -62,6 +62,13 @@ func (h *holding) add(c *Component) (release func()) {
 	return func() { tell(-1) }
 }
 
+// any reports whether a batch is held.
+func (h *holding) any() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.n > 0
+}
+
 // awaitRetry waits until a held batch must be retried. If the error is
 // errReplaced, another instance must process it.
 func (c *Component) awaitRetry(ctx context.Context, t terms, err *heldError, d time.Duration) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/block"
 )
 
 // memory contains the data that the instances of one node pass on: the last
@@ -32,6 +33,7 @@ type memory struct {
 	recent     recent
 	answers    answers
 	shadowed   atomic.Pointer[Difference] // what the step shadow found last
+	canaryTurn chan struct{}              // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex
 	current *Component // the newest component whose Run was called
@@ -78,23 +80,26 @@ func (m *memory) next(o view.Options) *instance {
 
 func newMemory() *memory {
 	m := &memory{shipper: newShipper(), exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{}, exports: newExported(), going: newGoing(),
-		turn: make(chan struct{}, 1),
+		turn: make(chan struct{}, 1), canaryTurn: make(chan struct{}, 1),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_held_batches", Help: "Batches that wait until the script works."})}
 	m.listener = &listener{newest: m.newest}
 	return m
 }
 
 // register registers the counters that an instance uses.
-func (m *memory) register(r prometheus.Registerer, d *scripting.Definition, on scripting.OnError) error {
+func (m *memory) register(r prometheus.Registerer, d *scripting.Definition, b *block.Script) error {
 	var more []prometheus.Collector
-	if on.Stores() {
+	if b.OnError.Stores() {
 		more = m.quarantine.collectors()
 	}
-	if on == scripting.OnErrorHold {
+	if b.OnError == scripting.OnErrorHold {
 		more = append(more, m.held)
 	}
 	if d.Kind == scripting.Sink {
 		more = append(more, m.sent)
+	}
+	if b.Canary != nil {
+		more = append(more, versionCollector{m})
 	}
 	return m.metrics.register(r, d, more...)
 }

@@ -47,6 +47,8 @@ type signal[B records] interface {
 	remember(cache *view.Cache, b B) (view.Result[B], bool)
 	// split returns the parts of b, or nil if it is not split.
 	split(s *sharding, b B) *split[B]
+	// column returns the series, or the streams, of b.
+	column(b B) []*batch.Series
 	// slice returns rows of b, the first of which is row from.
 	slice(b B, rows *batch.Rows, from int) B
 	// join creates one batch from the results outs of the parts ins of b.
@@ -85,9 +87,16 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	c.instance.addCall()
 	defer c.instance.endCall()
 	t := c.newTerms(ctx)
-	o, err := p.process(ctx, b, t)
-	if held, ok := err.(*heldError); ok {
-		o.out, err = p.hold(ctx, b, t, held)
+	var out result
+	var err error
+	number, to := c.instance.number, &c.router
+	if cn := c.canary.Load(); cn != nil && cn.takes(p.signal.bit()) {
+		number, to = cn.inner.instance.number, &cn.router
+		var release func()
+		out, release, err = p.processShares(ctx, b, t, cn)
+		defer release()
+	} else {
+		out, err = p.processCounted(ctx, b, t)
 	}
 	if err != nil {
 		if !errors.Is(err, errReplaced) {
@@ -102,7 +111,23 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	// Flush before sending. Otherwise, the sent data could depend on state that is
 	// lost if the process dies here.
 	c.state.flush()
-	return c.router.send(ctx, c.instance.number, o.out, p.signal.payload(b).latest(c.opts.Clock))
+	return to.send(ctx, number, out, p.signal.payload(b).latest(c.opts.Clock))
+}
+
+// processCounted is process, but b is held if on_error says so.
+func (p *pipeline[B]) processCounted(ctx context.Context, b B, t terms) (result, error) {
+	counts := &p.c.counts
+	counts.calls.Add(1)
+	counts.records.Add(int64(b.Len()))
+	o, err := p.process(ctx, b, t)
+	held, ok := err.(*heldError)
+	if ok || o.first != nil {
+		counts.failed.Add(1)
+	}
+	if ok {
+		o.out, err = p.hold(ctx, b, t, held)
+	}
+	return o.out, err
 }
 
 // process returns the result of the hooks for b. The error is errReplaced, a

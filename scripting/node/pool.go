@@ -19,6 +19,7 @@ type worker struct {
 	lines view.Logs
 	pool  *pool // that owns it
 	op    stall.Op
+	turn  chan struct{} // of pool, held by the current call; nil if the pool has none
 	// call is the current call, to which ctx refers. It is nil outside of calls.
 	call *call
 
@@ -50,6 +51,9 @@ type pool struct {
 	slots chan struct{} // one for each VM that exists
 	make  func() (*worker, error)
 	count atomic.Int64
+	// turn is shared by the pools of two versions whose calls must not overlap: the
+	// call that runs holds a value in it. nil: there is no such pool.
+	turn atomic.Pointer[chan struct{}]
 
 	mu      sync.Mutex
 	spare   int // slots that are still filled up
@@ -74,7 +78,25 @@ func newPool(n, extra int, newWorker func() (*worker, error)) *pool {
 
 // get borrows a worker, which must be returned with put. The error is the
 // context's, or that of creating a VM.
-func (p *pool) get(ctx context.Context) (*worker, error) {
+func (p *pool) get(ctx context.Context) (w *worker, err error) {
+	turn := p.turn.Load()
+	if turn == nil {
+		return p.lend(ctx)
+	}
+	select {
+	case *turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("cannot get a free VM: %w", context.Cause(ctx))
+	}
+	if w, err = p.lend(ctx); err != nil {
+		<-*turn
+		return nil, err
+	}
+	w.turn = *turn
+	return w, nil
+}
+
+func (p *pool) lend(ctx context.Context) (*worker, error) {
 	select {
 	case w := <-p.idle:
 		return w, nil
@@ -99,6 +121,10 @@ func (p *pool) get(ctx context.Context) (*worker, error) {
 
 // put returns a worker. It discards a broken one, and reports whether it did.
 func (p *pool) put(w *worker) (discarded bool) {
+	if turn := w.turn; turn != nil {
+		w.turn = nil
+		defer func() { <-turn }()
+	}
 	if w.vm.Broken() {
 		p.count.Add(-1)
 		<-p.slots

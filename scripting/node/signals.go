@@ -25,6 +25,8 @@ func (metricsSignal) split(s *sharding, b *batch.Metrics) *split[*batch.Metrics]
 	return s.splitMetrics(b)
 }
 
+func (metricsSignal) column(b *batch.Metrics) []*batch.Series { return b.Series }
+
 func (metricsSignal) slice(b *batch.Metrics, rows *batch.Rows, from int) *batch.Metrics {
 	in := batch.NewSelection(b.Series, rows).Apply(b)
 	if in == b {
@@ -89,6 +91,8 @@ func (logsSignal) remember(cache *view.Cache, b *batch.Logs) (view.Result[*batch
 }
 
 func (logsSignal) split(s *sharding, b *batch.Logs) *split[*batch.Logs] { return s.splitLogs(b) }
+
+func (logsSignal) column(b *batch.Logs) []*batch.Series { return b.Stream }
 
 func (logsSignal) slice(b *batch.Logs, rows *batch.Rows, _ int) *batch.Logs { return b.Only(rows) }
 

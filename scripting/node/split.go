@@ -16,10 +16,27 @@ const splitRows = 2000
 
 // sharding specifies how the batches of a node are split.
 type sharding struct {
-	by     []string // label names of mode partition; nil in mode parallel
-	shards int      // of mode partition
-	seed   maphash.Seed
-	known  batch.ColumnMemo[*columnSplit] // cached splits of columns of samples
+	shards  int
+	shardOf func(*batch.Series) int        // returns the shard of a series; nil in mode parallel
+	known   batch.ColumnMemo[*columnSplit] // cached splits of columns of samples
+}
+
+// partitionBy returns the sharding of mode partition: the values of labels select
+// the VM of a series.
+func partitionBy(labels []string, shards int) *sharding {
+	seed := maphash.MakeSeed()
+	return &sharding{shards: shards, shardOf: func(series *batch.Series) int {
+		return int(maphash.Bytes(seed, appendValues(nil, series, labels)) % uint64(shards))
+	}}
+}
+
+// appendValues appends the values of labels to dst, each with an end that no other
+// value has.
+func appendValues(dst []byte, series *batch.Series, labels []string) []byte {
+	for _, name := range labels {
+		dst = append(append(dst, series.Label(name)...), 0xff) // no UTF-8 has it
+	}
+	return dst
 }
 
 // split is a batch in parts.
@@ -44,13 +61,13 @@ func (p *pipeline[B]) split(b B, t terms) *split[B] {
 }
 
 // splits reports whether a batch of n records is split.
-func (s *sharding) splits(n int) bool { return s.by != nil || n >= 2*splitRows }
+func (s *sharding) splits(n int) bool { return s.shardOf != nil || n >= 2*splitRows }
 
 // rows returns the rows of each part of a column. shardOf returns the shard of
 // a series.
 func (s *sharding) rows(column []*batch.Series, shardOf func(*batch.Series) int) []batch.Rows {
 	n := len(column)
-	if s.by == nil {
+	if s.shardOf == nil {
 		rows := make([]batch.Rows, (n+splitRows-1)/splitRows)
 		for i := range n {
 			rows[i/splitRows].Add(i)
@@ -62,17 +79,6 @@ func (s *sharding) rows(column []*batch.Series, shardOf func(*batch.Series) int)
 		rows[shardOf(series)].Add(i)
 	}
 	return rows
-}
-
-// shardOf returns the number of the VM for a series.
-func (s *sharding) shardOf(series *batch.Series) int {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	for _, name := range s.by {
-		h.WriteString(series.Label(name))
-		h.WriteByte(0xff) // no UTF-8 has it
-	}
-	return int(h.Sum64() % uint64(s.shards))
 }
 
 // splitMetrics splits a batch of samples. Each part has its own Way, so that

@@ -17,6 +17,7 @@ func (c *Component) Control() http.Handler {
 	c.stateRoutes(m)
 	c.quarantineRoutes(m)
 	c.historyRoutes(m)
+	m.HandleFunc("POST /canary/{decision}", c.serveCanary)
 	return m
 }
 

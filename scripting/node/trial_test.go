@@ -153,7 +153,7 @@ func TestTrialOfWhat(t *testing.T) {
 	f := newTrials(t)
 	f.verdict = errTrial
 	f.save("a/b.lua", registrytest.Script)
-	if got := f.trial(`script { on_reload = "test" }`); got != nil {
+	if got := f.trial(`script { on_reload = "test" }`); got != nil || len(f.ran) != 0 {
 		t.Errorf("got %+v for a script without tests", got)
 	}
 	f.save("a/b.lua", "-- Does nothing.\n--\n-- Example Input:\n--   a 1\n-- Example Output:\n--   a 1\n"+registrytest.Script)

@@ -6,22 +6,22 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// Fields are the fields of records that a script names, in its order. They are
-// of samples or of log lines.
+// Fields are the fields of records that a script names, in its order, either of
+// samples or of log lines.
 type Fields struct {
 	// Columns are fields of samples.
 	Columns []Column
-	// Judged says that the value is one of them: records without one are left
-	// out by operations that judge.
+	// Judged means that the value is one of them: operations that judge skip
+	// records without a value.
 	Judged bool
 
 	// Lines are fields of log lines.
 	Lines *view.Projection
-	// Nanos are the positions of ts, a time in Unix ns, among them.
+	// Nanos are the positions of ts, a time in Unix ns, in Lines.
 	Nanos []int
 }
 
-// Len returns how many fields there are.
+// Len returns the number of fields.
 func (f *Fields) Len() int {
 	if f.Lines != nil {
 		return f.Lines.Len()
@@ -35,7 +35,7 @@ type Column struct {
 	Labels *view.Column // of LabelColumn
 }
 
-// ColumnKind says what is in a column.
+// ColumnKind is the kind of data in a column.
 type ColumnKind byte
 
 // The kinds of columns.
@@ -47,7 +47,7 @@ const (
 	StaleColumn
 )
 
-// ColumnOf returns the field of samples of that name.
+// ColumnOf returns the field of samples called name.
 func ColumnOf(m *view.Metrics, name string) Column {
 	switch name {
 	case "value":
@@ -62,11 +62,12 @@ func ColumnOf(m *view.Metrics, name string) Column {
 	return Column{Kind: LabelColumn, Labels: m.Column(name)}
 }
 
-// MaxFields is how many fields an operation may name.
+// MaxFields is the maximum number of fields in an operation.
 const MaxFields = 32
 
-// fields are those that an argument names. format says how lines are read,
-// "json" or "logfmt": names are paths in it; "" stands for fields of records.
+// fields returns the fields that an argument names. format is the format of
+// lines, "json" or "logfmt", in which names are paths; "" stands for fields of
+// records.
 func (c *Call) fields(format string, arg int) (Fields, error) {
 	names := c.Names(arg)
 	if c.Logs != nil {

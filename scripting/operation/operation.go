@@ -5,40 +5,41 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// Operation is what a method does.
+// Operation is the implementation of a method.
 type Operation struct {
 	Cost Cost
-	// Kinds say how the arguments are converted; the table fills them in from
-	// the parameters.
+	// Kinds specify how arguments are converted. The table sets them from the
+	// parameters.
 	Kinds []Kind
-	// Result is what the operation results in, unless Run sets another one.
+	// Result is the kind of result, unless Run sets another one.
 	Result Result
-	// Run does it. An error is raised in the script. Run must not keep c. nil:
-	// Result says all.
+	// Run runs the operation. An error is raised in the script. Run must not keep
+	// c. It is nil if Result is sufficient.
 	Run func(c *Call) error
 }
 
-// Call is one call of an operation. A language reuses it, but for a call within
-// the call: see Busy.
+// Call is one call of an operation. A language reuses it, except for a nested
+// call: see Busy.
 type Call struct {
-	// Window is what the call is on: the rows of a batch, or those of the batch
-	// that a record or a group belongs to; nil for a series.
+	// Window is the receiver: the rows of a batch, or of the batch that contains a
+	// record or a group. It is nil for a series.
 	Window *view.Window
-	// Metrics or Logs is the Window by its signal; the other one is nil.
+	// Metrics or Logs is the Window, depending on its signal; the other one is
+	// nil.
 	Metrics *view.Metrics
 	Logs    *view.Logs
-	// Record is the row of the record that the call is on.
+	// Record is the row of the record that is the receiver.
 	Record int
-	// Group has the rows of the group that the call is on.
+	// Group contains the rows of the group that is the receiver.
 	Group []int
-	// Series is what the call is on in the hooks series and stream.
+	// Series is the receiver in the hooks series and stream.
 	Series *view.Series
 
-	// Args are the arguments, one for each parameter.
+	// Args are the arguments, one per parameter.
 	Args [MaxArgs]Arg
 
-	// Result says what the operation results in. The fields below it hold the
-	// result, as the Result says.
+	// Result is the kind of result. The fields below it contain the result,
+	// depending on the kind.
 	Result Result
 	String string
 	Bool   bool
@@ -50,7 +51,7 @@ type Call struct {
 	busy bool
 }
 
-// MaxArgs is how many parameters an operation may have.
+// MaxArgs is the maximum number of parameters of an operation.
 const MaxArgs = 3
 
 // Arg is an argument.
@@ -63,14 +64,14 @@ type Arg struct {
 	Pattern *regex.Regexp
 }
 
-// Text returns argument i, a text, a label's value or an expression; "" if it
-// was left out.
+// Text returns argument i: a text, a label's value or an expression. It is ""
+// if the argument was omitted.
 func (c *Call) Text(i int) string { return c.Args[i].Text }
 
 // Number returns argument i, a number.
 func (c *Call) Number(i int) float64 { return c.Args[i].Number }
 
-// Row returns argument i, the number of a record in the batch, counted from 0.
+// Row returns argument i: the number of a record in the batch, starting at 0.
 func (c *Call) Row(i int) int { return c.Args[i].Row }
 
 // Names returns argument i, a list of texts.
@@ -85,55 +86,55 @@ func (c *Call) Pattern(i int) *regex.Regexp { return c.Args[i].Pattern }
 // Busy reports whether the call is in use.
 func (c *Call) Busy() bool { return c.busy }
 
-// Begin takes the call into use, for an operation with that result.
+// Begin begins the use of the call for an operation with the given result.
 func (c *Call) Begin(r Result) { c.busy, c.Result = true, r }
 
-// End ends the use of the call, which keeps what it holds.
+// End ends the use of the call, which keeps its values.
 func (c *Call) End() { c.busy = false }
 
-// Forget lets go of what the call holds. It is not in use any more.
+// Forget ends the use of the call and releases its values.
 func (c *Call) Forget() {
 	if c != nil {
 		*c = Call{}
 	}
 }
 
-// Func is a function of the script. An error in it does not return: the
-// language unwinds the operation.
+// Func is a function of the script. If it throws an error, its methods do not
+// return: the language unwinds the operation.
 type Func interface {
-	// Site identifies the function for what is remembered of its answers; see
+	// Site identifies the function for the cache of its results; see
 	// view.Window.MapLabel.
 	Site() any
-	// MapLabel calls it with the value of a label; ok is false if it returns
+	// MapLabel calls it with the value of a label. ok is false if it returns
 	// nothing.
 	MapLabel(name, value string) (to string, ok bool)
-	// MapNumber calls it with a number; ok is false if it returns nothing.
+	// MapNumber calls it with a number. ok is false if it returns nothing.
 	MapNumber(f float64) (to float64, ok bool)
-	// Keeps calls it with fields of a row, and returns its answer, which must be
-	// true or false.
+	// Keeps calls it with the fields of a row, and returns its result, which must
+	// be true or false.
 	Keeps(f *Fields, row int) bool
 }
 
-// Kind is how a language converts an argument.
+// Kind specifies how a language converts an argument.
 type Kind uint8
 
 // The kinds.
 const (
 	Text         Kind = iota // a text
-	OptionalText             // a text, or nothing
-	Label                    // the value of the label that the argument before names, or nothing
+	OptionalText             // a text, or omitted
+	Label                    // a value for the label named by the previous argument, or nil
 	Number                   // a number
-	Row                      // the number of a record, as the language counts
+	Row                      // the number of a record, in the numbering of the language
 	Names                    // a list of texts
-	RestNames                // all further arguments, as texts
+	RestNames                // all remaining arguments, as texts
 	Function                 // a function
 	Pattern                  // the text of a regular expression, or a compiled one
-	Values                   // a field and the argument behind it, its value; or a table of fields and values
+	Values                   // a field followed by its value in the next argument; or a table of fields and values
 )
 
-// Result is what an operation results in: a value of the script, or a loop that
-// the language runs when the operation has returned, as it handles the errors
-// in it.
+// Result is the kind of an operation's result: a value for the script, or a
+// loop that the language runs after the operation has returned, because the
+// language handles errors in it.
 type Result uint8
 
 // The results.

@@ -1,9 +1,9 @@
 package operation
 
-// The operations of which more is to be said than one call of engine/view.
+// Operations that need more than one call of engine/view.
 
-// Filter drops the rows for which the function that is argument 1 returns false.
-// It gets the fields that argument 0 names.
+// Filter drops the rows for which the function in argument 1 returns false. The
+// function gets the fields named by argument 0.
 func Filter(c *Call) error {
 	f, err := c.fields("", 0)
 	if err != nil {
@@ -21,8 +21,8 @@ func Filter(c *Call) error {
 	return nil
 }
 
-// MapLabel sets the label that argument 0 names to what the function that is
-// argument 1 returns for its value.
+// MapLabel sets the label named by argument 0 to the result of the function in
+// argument 1 for its value.
 func MapLabel(c *Call) error {
 	name, fn := c.Text(0), c.Func(1)
 	return c.Window.MapLabel(fn.Site(), name, func(value string) (string, bool, error) {
@@ -31,7 +31,7 @@ func MapLabel(c *Call) error {
 	})
 }
 
-// MapValue sets values to what the function that is argument 0 returns for them.
+// MapValue sets values to the results of the function in argument 0.
 func MapValue(c *Call) error {
 	m, fn := c.Metrics, c.Func(0)
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
@@ -48,19 +48,19 @@ func MapValue(c *Call) error {
 	return nil
 }
 
-// ListRows results in an iterator over the rows and the fields that argument 0
-// names.
+// ListRows returns an iterator over the rows with the fields named by argument
+// 0.
 func ListRows(c *Call) error { return c.overFields(RowList, "", 0) }
 
-// ListGroups results in an iterator over the groups by the fields that argument
-// 0 names.
+// ListGroups returns an iterator over the groups by the fields named by
+// argument 0.
 func ListGroups(c *Call) error { return c.overFields(GroupList, "", 0) }
 
-// EachJSON calls the function that is argument 1 with what is at the paths of
-// argument 0 in each line, read as JSON.
+// EachJSON calls the function in argument 1 for each line, parsed as JSON, with
+// the values at the paths in argument 0.
 func EachJSON(c *Call) error { return c.overFields(EachFields, "json", 0) }
 
-// EachLogfmt is EachJSON for lines in logfmt.
+// EachLogfmt is like EachJSON, for lines in logfmt.
 func EachLogfmt(c *Call) error { return c.overFields(EachFields, "logfmt", 0) }
 
 func (c *Call) overFields(r Result, format string, arg int) (err error) {

@@ -1,13 +1,13 @@
-// Package quarantine keeps what a script failed on: batches as they came, each
-// with the error, in a file of its own, until it is replayed or dropped, or
-// falls off a bound, which is counted.
+// Package quarantine stores data on which a script failed: unchanged batches,
+// each with the error, in a separate file, until it is replayed or dropped, or
+// exceeds a limit, which is counted.
 //
-// In data order: Put writes an entry to a temporary file and renames it into place
-// (store.go, file.go), so that a killed process leaves whole entries only; List
-// and Read look into a directory without changing it, whoever has it open. A
-// file that is damaged or of another version is set aside and named.
+// Put writes an entry to a temporary file and renames it (store.go, file.go),
+// so that a killed process leaves only complete entries. List and Read read a
+// directory without changing it, even while it is in use. A file that is
+// damaged or of another version is set aside and reported.
 //
-// Like a journal it does not wait for the disk: a killed process loses nothing,
-// a crashed machine what the kernel had not written. The package knows nothing
-// of scripts or signals: what is stored is text.
+// Like a journal, it does not wait for the disk: a killed process loses
+// nothing, and a crashed machine loses what the kernel had not written. The
+// package knows nothing about scripts or signals: the stored data is text.
 package quarantine

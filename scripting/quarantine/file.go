@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// Entry is what is known of a batch, or of some of its records.
+// Entry describes a stored batch, or some of its records.
 type Entry struct {
 	ID      uint64    `json:"id"`      // ascending, unique in a store
 	Node    string    `json:"node"`    // that failed: http.paths.default
@@ -29,7 +29,7 @@ type Entry struct {
 	Time    time.Time `json:"time"`
 	Signal  string    `json:"signal"` // metrics or logs
 	Records int       `json:"records"`
-	// Error is of the script, in its JSON form; Text is the same for people.
+	// Error is the script's error as JSON; Text is the same as text.
 	Error json.RawMessage `json:"error"`
 	Text  string          `json:"text"`
 
@@ -41,7 +41,8 @@ const (
 	aside   = ".damaged"
 	magic   = "weirquar"
 	version = 1
-	// headerSize is magic, version, the lengths of the entry and of the data.
+	// headerSize is the size of magic, version, and the lengths of the entry and
+	// of the data.
 	headerSize = len(magic) + 4 + 4 + 8
 	maxEntry   = 1 << 20
 	maxData    = 1 << 30
@@ -54,8 +55,8 @@ func Dir(storage, node string) string {
 	return filepath.Join(storage, "quarantine", url.PathEscape(node))
 }
 
-// Nodes returns the nodes that have something in quarantine below a storage
-// directory, sorted.
+// Nodes returns the nodes with data in quarantine below a storage directory,
+// sorted.
 func Nodes(storage string) ([]string, error) {
 	dirs, err := os.ReadDir(filepath.Join(storage, "quarantine"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,8 @@ var (
 	errVersion = errors.New("it was written by another version of weir")
 )
 
-// readHead reads the entry at the beginning of a file, and where its data are.
+// readHead reads the entry at the beginning of a file, and returns the position
+// of its data.
 func readHead(r io.ReaderAt, size int64) (e Entry, at, n int64, err error) {
 	var h [headerSize]byte
 	if _, err := r.ReadAt(h[:], 0); err != nil {
@@ -135,15 +137,15 @@ func idOf(name string) (id uint64, ok bool) {
 	return id, err == nil && name == fileName(id)
 }
 
-// Listing is what is in a quarantine.
+// Listing is the content of a quarantine.
 type Listing struct {
 	Entries []Entry // in the order of their IDs
-	// Aside are the names of files that cannot be read, with the reason.
+	// Aside are the names of files that cannot be read, with the reasons.
 	Aside []string
 }
 
-// List reads what is in a directory; one that does not exist is empty. It
-// changes nothing, and may be called while a Store has it open.
+// List reads a directory; one that does not exist is empty. It changes nothing,
+// and may be called while a Store uses the directory.
 func List(dir string) (l Listing, err error) {
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +165,7 @@ func List(dir string) (l Listing, err error) {
 		}
 		e, err := head(filepath.Join(dir, name))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed in the meantime
 		case err != nil:
 			l.Aside = append(l.Aside, fmt.Sprintf("%s: %v", name, err))
 		default:
@@ -187,7 +189,7 @@ func head(path string) (Entry, error) {
 	return e, err
 }
 
-// Read returns an entry and its data, checked.
+// Read returns an entry and its data, after checking them.
 func Read(dir string, id uint64) (e Entry, data []byte, err error) {
 	b, err := files.Read(filepath.Join(dir, fileName(id)), files.MaxOwn)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -214,7 +216,7 @@ func decode(b []byte) (e Entry, data []byte, err error) {
 	return e, b[at : at+n], nil
 }
 
-// Remove removes an entry of a directory that no Store has open.
+// Remove removes an entry from a directory that no Store uses.
 func Remove(dir string, id uint64) error {
 	err := os.Remove(filepath.Join(dir, fileName(id)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -223,6 +225,6 @@ func Remove(dir string, id uint64) error {
 	if err != nil {
 		return fmt.Errorf("cannot drop entry %d of the quarantine: %w", id, err)
 	}
-	_ = os.Remove(dir) // if it is empty now
+	_ = os.Remove(dir) // if it is empty
 	return nil
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// MaxEntries is how many entries a store holds, whatever their size.
+// MaxEntries is the maximum number of entries in a store, whatever their size.
 const MaxEntries = 10_000
 
-// Limits bound a store. The oldest entries fall off.
+// Limits are the limits of a store. The oldest entries are dropped.
 type Limits struct {
-	MaxSize int64         // bytes; the newest entry stays whatever its size
+	MaxSize int64         // bytes; the newest entry is kept whatever its size
 	MaxAge  time.Duration // since Put
 }
 
-// Why an entry fell off.
+// Reasons why an entry was lost.
 const (
-	LostSize    = "size" // or number
+	LostSize    = "size" // size or number
 	LostAge     = "age"
 	LostDamaged = "damaged"
 	LostDropped = "dropped" // by Discard
@@ -49,7 +49,7 @@ type Store struct {
 	write func(path string, b []byte) error
 }
 
-// kept is what a store knows of an entry without reading it.
+// kept is the information about an entry in memory.
 type kept struct {
 	id      uint64
 	size    int64
@@ -58,19 +58,19 @@ type kept struct {
 	signal  string
 }
 
-// entry returns what is known, as an Entry.
+// entry returns the information as an Entry.
 func (k kept) entry() Entry {
 	return Entry{ID: k.id, Time: k.time, Records: k.records, Signal: k.signal}
 }
 
-// New returns the store of a directory, which is made when something is put
-// there. lost is told what leaves it but by Drop: ID, Time, Records and Signal of
-// the entry are set.
+// New returns the store of a directory, which is created by the first Put. lost
+// is called with entries that leave it other than by Drop; ID, Time, Records
+// and Signal are set.
 func New(dir string, c clock.Clock, logger *slog.Logger, lost func(reason string, e Entry)) *Store {
 	return &Store{dir: dir, clock: c, logger: logger, lost: lost, write: writeFile}
 }
 
-// Configure sets the limits. Entries of earlier processes count.
+// Configure sets the limits. They also apply to entries of earlier processes.
 func (s *Store) Configure(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Store) Configure(l Limits) {
 	}
 }
 
-// open reads what there is and sets aside what cannot be read; mu is held.
+// open reads the directory and sets unreadable files aside. mu is held.
 func (s *Store) open() error {
 	if s.opened {
 		return nil
@@ -95,7 +95,7 @@ func (s *Store) open() error {
 	for _, d := range names {
 		path := filepath.Join(s.dir, d.Name())
 		if strings.HasSuffix(d.Name(), tmp) {
-			_ = os.Remove(path) // the process died while it was written; nobody was told that it is stored
+			_ = os.Remove(path) // the process died while writing it, so it was not reported as stored
 			continue
 		}
 		id, ok := idOf(d.Name())
@@ -116,8 +116,8 @@ func (s *Store) open() error {
 	return nil
 }
 
-// setAside keeps a file where it disturbs nothing. How many records it holds is
-// not known any more.
+// setAside renames a file so that it is kept but not used. The number of its
+// records is unknown.
 func (s *Store) setAside(path string, why error) {
 	if err := os.Rename(path, path+aside); err != nil {
 		s.logger.Warn("cannot set aside a file of the quarantine", "path", path, "err", err)
@@ -153,7 +153,7 @@ func (s *Store) Put(e Entry, data []byte) (id uint64, err error) {
 	return e.ID, nil
 }
 
-// writeFile writes a file that is there whole or not at all.
+// writeFile writes a file atomically.
 func writeFile(path string, b []byte) error {
 	t := path + tmp
 	err := os.WriteFile(t, b, 0o600)
@@ -166,7 +166,7 @@ func writeFile(path string, b []byte) error {
 	return err
 }
 
-// shrink lets fall off what is beyond the limits; mu is held.
+// shrink drops entries beyond the limits. mu is held.
 func (s *Store) shrink() {
 	now := s.clock.Now()
 	for len(s.entries) > 0 {
@@ -188,7 +188,7 @@ func (s *Store) shrink() {
 	}
 }
 
-// remove removes the entry at an index; mu is held.
+// remove removes the entry at an index. mu is held.
 func (s *Store) remove(i int) error {
 	err := os.Remove(filepath.Join(s.dir, fileName(s.entries[i].id)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -197,12 +197,12 @@ func (s *Store) remove(i int) error {
 	s.size -= s.entries[i].size
 	s.entries = slices.Delete(s.entries, i, i+1)
 	if len(s.entries) == 0 {
-		_ = os.Remove(s.dir) // unless something is set aside there
+		_ = os.Remove(s.dir) // unless it contains files that were set aside
 	}
 	return nil
 }
 
-// Sweep lets fall off what is too old.
+// Sweep drops entries that are too old.
 func (s *Store) Sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,12 +211,11 @@ func (s *Store) Sweep() {
 	}
 }
 
-// Drop removes entries that are not needed any more: what is in them was
-// delivered. An ID that is not there is an error that wraps fs.ErrNotExist; the
-// others are removed all the same.
+// Drop removes entries that were delivered. An unknown ID is an error that
+// wraps fs.ErrNotExist; the other entries are removed nevertheless.
 func (s *Store) Drop(ids ...uint64) error { return s.drop(func(kept) {}, ids) }
 
-// Discard is Drop for entries that are lost by that.
+// Discard is like Drop, for entries that are lost.
 func (s *Store) Discard(ids ...uint64) error {
 	return s.drop(func(k kept) { s.lost(LostDropped, k.entry()) }, ids)
 }
@@ -244,8 +243,7 @@ func (s *Store) drop(dropped func(kept), ids []uint64) error {
 	return errors.Join(errs...)
 }
 
-// Read returns an entry and its data. One that turns out to be damaged is set
-// aside.
+// Read returns an entry and its data. A damaged entry is set aside.
 func (s *Store) Read(id uint64) (Entry, []byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +262,7 @@ func (s *Store) Read(id uint64) (Entry, []byte, error) {
 	return e, data, err
 }
 
-// IDs returns the entries there are, ascending.
+// IDs returns the IDs of the entries, ascending.
 func (s *Store) IDs() ([]uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,14 +276,14 @@ func (s *Store) IDs() ([]uint64, error) {
 	return ids, nil
 }
 
-// Size returns how many entries there are, and their bytes.
+// Size returns the number of entries, and their size in bytes.
 func (s *Store) Size() (entries int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.entries), s.size
 }
 
-// Records returns how many records are in the entries.
+// Records returns the number of records in the entries.
 func (s *Store) Records() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,44 +13,44 @@ import (
 	"github.com/weir-run/weir/scripting/block"
 )
 
-// Audit is what there is to know of a script before it is trusted: what it is
-// made of, what it may do, what it asks for. It is Registration.About of a
-// scripted component.
+// Audit describes a script for a review before it is trusted: its files, its
+// abilities and its needs. It is the Registration.About of a scripted
+// component.
 type Audit struct {
 	Name     string      `json:"name"`
 	Kind     string      `json:"kind"`
 	Language string      `json:"language"`
-	Version  string      `json:"version"` // changes with what it is made of, and with weir
-	Files    []AuditFile `json:"files"`   // its own first, then the modules that it requires
+	Version  string      `json:"version"` // changes with its files, and with weir
+	Files    []AuditFile `json:"files"`   // its own file first, then the modules that it requires
 	Hooks    []string    `json:"hooks"`
-	Needs    []string    `json:"needs"` // in words, such as `http https://geo.internal/*`
-	State    []string    `json:"state"` // in words, such as `seen set(max 10000, persistent)`
+	Needs    []string    `json:"needs"` // as text, such as `http https://geo.internal/*`
+	State    []string    `json:"state"` // as text, such as `seen set(max 10000, persistent)`
 
 	script *entry
 }
 
-// AuditFile is a file that a script is made of.
+// AuditFile is a file of a script.
 type AuditFile struct {
 	Name   string `json:"name"`   // as shown to people
 	SHA256 string `json:"sha256"` // of its content, in hexadecimal digits
-	// Shipped says that it is a part of weir.
+	// Shipped means that it ships with weir.
 	Shipped bool `json:"ships_with_weir"`
-	// Path is where it is, absolute; "" for a shipped one.
+	// Path is its absolute path, or "" for a shipped file.
 	Path string `json:"-"`
 }
 
-// AuditBlock is what a block of a script says.
+// AuditBlock describes a block of a script.
 type AuditBlock struct {
 	Allow       AuditAllow        `json:"allow"`
 	Missing     []string          `json:"missing"`  // what is needed and not granted
 	Unneeded    []string          `json:"unneeded"` // what is granted and not needed
 	Concurrency block.Concurrency `json:"concurrency"`
 	OnError     scripting.OnError `json:"on_error"`
-	OnReload    block.OnReload    `json:"on_reload"` // "": by whether it has tests
+	OnReload    block.OnReload    `json:"on_reload"` // "": depends on whether it has tests
 	Limits      map[string]any    `json:"limits"`    // as in the block script.limits, with the defaults
 }
 
-// AuditAllow is what a block grants, by the pattern.
+// AuditAllow contains the grants of a block as patterns.
 type AuditAllow struct {
 	HTTP []string `json:"http"`
 	Env  []string `json:"env"`
@@ -58,7 +58,7 @@ type AuditAllow struct {
 	Exec []string `json:"exec"`
 }
 
-// List returns what is granted, in words as Audit.Needs.
+// List returns the grants as text, like Audit.Needs.
 func (a AuditAllow) List() (out []string) {
 	for _, kind := range scripting.NeedKinds {
 		for _, p := range map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind] {
@@ -68,7 +68,8 @@ func (a AuditAllow) List() (out []string) {
 	return out
 }
 
-// audit describes the script; lang is its language, files what it requires.
+// audit describes the script. lang is its language, files are the files that it
+// requires.
 func (s *entry) audit(lang scripting.Language, files []scripting.File) *Audit {
 	a := &Audit{
 		Name: s.Name, Kind: string(s.Definition.Kind), Language: lang.Name(), Version: s.Version,
@@ -85,8 +86,8 @@ func (s *entry) audit(lang scripting.Language, files []scripting.File) *Audit {
 	return a
 }
 
-// Block reads the arguments of a block of the script, as its registration's
-// NewArgs made them.
+// Block describes the arguments of a block of the script, a value from its
+// registration's NewArgs.
 func (a *Audit) Block(args any) AuditBlock {
 	own := block.ArgumentsOf(a.script.Definition, args).Script
 	b := AuditBlock{
@@ -113,9 +114,9 @@ func (a *Audit) Block(args any) AuditBlock {
 	return b
 }
 
-// Paths returns the files of a script that are not weir's own, and the folders
-// that they are in, up to the folder of scripts: who can write one of them can
-// change what the script does. They are absolute and sorted.
+// Paths returns the files of a script that do not ship with weir, and the
+// folders that contain them, up to the folder of scripts. Anyone who can write
+// to one of them can change the script. The paths are absolute and sorted.
 func (a *Audit) Paths() []string {
 	var out []string
 	for _, f := range a.Files {
@@ -134,8 +135,8 @@ func (a *Audit) Paths() []string {
 	return slices.Compact(out)
 }
 
-// Shown is a path as the names of the script's files are shown: a file or folder
-// beside them is shown alike.
+// Shown returns a path in the form in which the names of the script's files are
+// shown.
 func (a *Audit) Shown(p string) string {
 	for _, f := range a.Files {
 		for name, full := f.Name, f.Path; full != "" && name != "." && name != "/"; name, full = path.Dir(name), filepath.Dir(full) {

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
-// Options are what a catalog of scripts is made from.
+// Options are the options of NewCatalog.
 type Options struct {
 	Languages []scripting.Language
 	// UserDir is the user's folder of scripts; it need not exist. Empty: none.
@@ -183,8 +183,8 @@ func (c *catalog) misnamed(rel string, f *scriptFiles) error {
 func private(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
 
 // componentName returns the block name of a file: http/paths.lua is http.paths.
-// One that no block can have is known by its path, and misnamed is the part of
-// it that is to blame.
+// If the name is not valid for a block, it returns the path, and misnamed is
+// the invalid part.
 func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
 	lang, base := c.language(rel)
 	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") || private(path.Base(base)) {

@@ -14,7 +14,11 @@ import (
 func (s *entry) check(args any, settled func(string) bool) []*component.ArgumentError {
 	a := block.ArgumentsOf(s.Definition, args)
 	es := s.checkKind(a, settled)
-	if settled("script") { // else Build looks again
+	if a.Script.Canary != nil && s.Definition.Kind != scripting.Transform && settled("script") {
+		es = append(es, &component.ArgumentError{Path: "script.canary", Err: fmt.Errorf(
+			"cannot use the block canary: %s is a %s, and only transforms can have a canary; remove the block", s.Name, s.Definition.Kind)})
+	}
+	if settled("script") { // otherwise, Build checks it again
 		es = append(es, s.checkGrants(a.Script)...)
 		if err := a.Script.CheckState(s.Name, s.Definition); err != nil {
 			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
@@ -23,8 +27,8 @@ func (s *entry) check(args any, settled func(string) bool) []*component.Argument
 	return es
 }
 
-// checkGrants checks script.allow: what is lacking is an error, what is granted
-// for nothing a warning.
+// checkGrants checks script.allow. Missing grants are errors, unneeded grants
+// are warnings.
 func (s *entry) checkGrants(b block.Script) (es []*component.ArgumentError) {
 	g, err := b.Allow.Grants()
 	if err != nil {
@@ -45,8 +49,7 @@ func (s *entry) checkGrants(b block.Script) (es []*component.ArgumentError) {
 	return es
 }
 
-// checkKind returns what is wrong with a block beyond what its arguments say of
-// themselves, because of the component's kind.
+// checkKind returns the errors in a block that depend on the component's kind.
 func (s *entry) checkKind(a block.Arguments, settled func(string) bool) (es []*component.ArgumentError) {
 	if settled("script") && a.Script.OnReload == block.OnReloadShadow && s.Definition.Kind != scripting.Transform {
 		es = append(es, &component.ArgumentError{Path: "script.on_reload", Err: fmt.Errorf(
@@ -83,16 +86,15 @@ func (s *entry) checkKind(a block.Arguments, settled func(string) bool) (es []*c
 	return es
 }
 
-// Checks are what a catalog does besides loading a script: for looking at a
-// config, not for running one.
+// Checks are additional checks for validating a config, not for running it.
 type Checks struct {
-	// Warn is told of what need not be a mistake.
+	// Warn is called with possible errors.
 	Warn func(*scripting.Error)
 	// Test compiles the test file of a script; nil: tests are not looked at.
 	Test func(Tested) error
 }
 
-// check says what is wrong in a script that can be loaded.
+// check checks a script that can be loaded.
 func (c *Checks) check(p scripting.Program, t Tested) error {
 	var errs []error
 	if l, ok := p.(scripting.Linted); ok {

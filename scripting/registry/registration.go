@@ -35,16 +35,24 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 		}
 	}
 	running, ok := t.Running.(*node.Component)
-	if !ok || b.OnReload != block.OnReloadShadow || running.Version() == s.Version {
+	if !ok {
 		return nil
 	}
-	t.Begin(component.StepShadow)
-	err := s.compilers.shadow(ctx, func() error {
-		_, err := running.Shadow(ctx, &s.Script, t.Args)
-		return err
-	})
-	if err != nil {
-		return &component.Rejection{Step: component.StepShadow, Err: err}
+	if b.OnReload == block.OnReloadShadow && running.Version() != s.Version {
+		t.Begin(component.StepShadow)
+		err := s.compilers.shadow(ctx, func() error {
+			_, err := running.Shadow(ctx, &s.Script, t.Args)
+			return err
+		})
+		if err != nil {
+			return &component.Rejection{Step: component.StepShadow, Err: err}
+		}
+	}
+	if s.Definition.Kind != scripting.Transform {
+		return nil
+	}
+	if err := running.Canary(ctx, &s.Script, t.Args, func() { t.Begin(component.StepCanary) }); err != nil {
+		return &component.Rejection{Step: component.StepCanary, Err: err}
 	}
 	return nil
 }

@@ -14,23 +14,24 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Bounds of the walk through a folder of scripts, which may be one that was named
-// by mistake.
+// Limits for walking a folder of scripts, which may have been configured by
+// mistake.
 const (
-	maxDepth = 8      // folders in each other
+	maxDepth = 8      // nesting of folders
 	maxFound = 20_000 // files and folders
 )
 
-// libraries is the folder of what scripts share, which are no components.
+// libraries is the folder of modules, which are not components.
 const libraries = "lib"
 
-// ErrTooManyFiles is why the rest of a folder is left out.
+// ErrTooManyFiles means that the rest of a folder is ignored.
 var ErrTooManyFiles = fmt.Errorf("there are more than %d files and folders", maxFound)
 
-// walk visits the files of a tree but for what is private or called skip. It follows
-// symbolic links, which a mounted ConfigMap consists of, but not to a folder that
-// it is in, and after all else: they may lead to a file system that hangs, or that
-// is very large. What cannot be read is left out.
+// walk visits the files of a tree, except private files and files called skip.
+// It follows symbolic links, because a mounted ConfigMap consists of them, but
+// not to a folder that contains the link. Links come last, because they may
+// lead to a file system that hangs or is very large. Unreadable folders are
+// skipped.
 func walk(tree fs.FS, skip string, visit func(rel string)) error {
 	type place struct {
 		rel   string

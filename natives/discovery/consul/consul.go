@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// attempt is the longest that a query takes to fail, with the pause before it:
-// Prometheus's constants.
+// attempt is the maximum time until a query fails, including the pause before it.
+// The values are constants of Prometheus.
 const attempt = 2*time.Minute + 15*time.Second + 15*time.Second
 
 // Registration describes discovery.consul.

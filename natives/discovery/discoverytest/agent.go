@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Agent plays a Consul agent: blocking queries of the catalog and the health
+// Agent simulates a Consul agent: blocking queries of the catalog and the health
 // of services.
 type Agent struct {
 	*httptest.Server
@@ -23,18 +23,20 @@ type Agent struct {
 	auth     string
 }
 
-// NewAgent returns an agent without services, which ends with the test.
+// NewAgent returns an agent without services. It is closed at the end of the
+// test.
 func NewAgent(t testing.TB) *Agent {
 	a := &Agent{index: 1, services: map[string][]object{}, changed: make(chan struct{})}
 	a.Server = httptest.NewServer(a)
 	t.Cleanup(func() {
-		a.CloseClientConnections() // queries block
+		a.CloseClientConnections() // queries may be blocked
 		a.Close()
 	})
 	return a
 }
 
-// Set replaces the instances of a service, none removes it.
+// Set replaces the instances of a service. Without instances, it removes the
+// service.
 func (a *Agent) Set(name string, instances ...object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +50,7 @@ func (a *Agent) Set(name string, instances ...object) {
 	a.changed = make(chan struct{})
 }
 
-// Instance is an answer of a real agent, with another address.
+// Instance returns an instance as a real agent does, with another address.
 func Instance(address string, port int, tags ...string) object {
 	var o object
 	err := json.Unmarshal(fmt.Appendf(nil, `{
@@ -121,7 +123,7 @@ func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Host returns the agent's address.
 func (a *Agent) Host() string { return strings.TrimPrefix(a.URL, "http://") }
 
-// SetDown makes the agent refuse everything, and ends the queries that wait.
+// SetDown makes the agent refuse all requests, and ends blocked queries.
 func (a *Agent) SetDown(down bool) {
 	a.mu.Lock()
 	a.down = down
@@ -131,8 +133,8 @@ func (a *Agent) SetDown(down bool) {
 	}
 }
 
-// Requests returns what was asked for since the last call, without what makes
-// a query block, and how the last request authenticated.
+// Requests returns the requests since the last call, without the parameters for
+// blocking, and the authentication of the last request.
 func (a *Agent) Requests() (asked []string, auth string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

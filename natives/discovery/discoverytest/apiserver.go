@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// APIServer speaks as much of the Kubernetes API, over HTTP and in JSON, as a
-// client needs to list objects and watch them: lists with a resource version,
-// watches from one on, and the streamed lists of newer servers.
+// APIServer implements the part of the Kubernetes API, over HTTP and in JSON,
+// that a client needs to list and watch objects: lists with a resource version,
+// watches from a version, and the streamed lists of newer servers.
 type APIServer struct {
 	*httptest.Server
 	streamed bool
@@ -22,7 +22,7 @@ type APIServer struct {
 	version int
 	objects map[string]map[string]object // by resource, then namespace/name
 	events  map[string][]event
-	changed chan struct{} // closed and replaced
+	changed chan struct{} // closed and replaced with each change
 	down    bool
 	asked   []string
 	auth    string
@@ -36,24 +36,24 @@ type event struct {
 	version int
 }
 
-var kinds = map[string][2]string{ // of resources: apiVersion and kind
+var kinds = map[string][2]string{ // by resource: apiVersion and kind
 	"nodes": {"v1", "Node"}, "pods": {"v1", "Pod"}, "services": {"v1", "Service"}, "endpoints": {"v1", "Endpoints"}, "namespaces": {"v1", "Namespace"},
 	"endpointslices": {"discovery.k8s.io/v1", "EndpointSlice"}, "ingresses": {"networking.k8s.io/v1", "Ingress"},
 }
 
-// NewAPIServer returns a server without objects, which ends with the test.
-// streamed is of servers that know lists as the beginning of a watch.
+// NewAPIServer returns a server without objects. It is closed at the end of the
+// test. If streamed is true, it supports lists as the beginning of a watch.
 func NewAPIServer(t testing.TB, streamed bool) *APIServer {
 	s := &APIServer{streamed: streamed, version: 1, objects: map[string]map[string]object{}, events: map[string][]event{}, changed: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
-		s.CloseClientConnections() // watches last
+		s.CloseClientConnections() // watches may be active
 		s.Close()
 	})
 	return s
 }
 
-// Put makes or changes an object, written in JSON.
+// Put creates or changes an object, given in JSON.
 func (s *APIServer) Put(resource, text string) {
 	var o object
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -76,7 +76,7 @@ func (s *APIServer) Put(resource, text string) {
 	s.publish(resource, event{what, o, s.version})
 }
 
-// Remove removes an object, named namespace/name, if there is one.
+// Remove removes the object namespace/name, if it exists.
 func (s *APIServer) Remove(resource, namespacedName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *APIServer) publish(resource string, e event) {
 	s.changed = make(chan struct{})
 }
 
-// SetDown makes the server refuse everything, and ends all watches.
+// SetDown makes the server refuse all requests, and ends all watches.
 func (s *APIServer) SetDown(down bool) {
 	s.mu.Lock()
 	s.down = down
@@ -196,14 +196,14 @@ func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, resource, name
 	}
 }
 
-// Requests returns what was asked for so far.
+// Requests returns all requests so far.
 func (s *APIServer) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// Authorization returns the header of the last request.
+// Authorization returns the Authorization header of the last request.
 func (s *APIServer) Authorization() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package discoverytest compares a component that discovers with Prometheus's
-// own discovery of the same thing: it is for the tests of the components below
-// natives/discovery.
+// Package discoverytest compares a discovery component with Prometheus's own
+// discovery. It is for the tests of the components below natives/discovery.
 package discoverytest
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// Decode returns the arguments of a block whose body is given, as `weir check`
-// reads them, and the diagnostics.
+// Decode decodes the body of a block as `weir check` does, and returns the
+// arguments and the diagnostics.
 func Decode(t testing.TB, r component.Registration, body string) (args any, mistakes []string) {
 	t.Helper()
 	c, ds := config.Parse(map[string]string{"c.alloy": r.Name + " \"default\" {\n" + body + "\n}\n"})
@@ -39,8 +38,8 @@ func Decode(t testing.TB, r component.Registration, body string) (args any, mist
 	return args, mistakes
 }
 
-// Mistakes fails the test unless each of want is said about the body of a
-// block; none means that it is fine.
+// Mistakes fails the test unless the diagnostics for the body of a block contain
+// each of want. Without want, there must be none.
 func Mistakes(t testing.TB, r component.Registration, body string, want ...string) {
 	t.Helper()
 	_, got := Decode(t, r, body)
@@ -76,7 +75,7 @@ func Run(t testing.TB, r component.Registration, body string) *Node {
 	return n
 }
 
-// Update gives the component other arguments.
+// Update applies other arguments to the component.
 func (n *Node) Update(t testing.TB, body string) {
 	t.Helper()
 	args, mistakes := Decode(t, n.r, body)
@@ -88,21 +87,21 @@ func (n *Node) Update(t testing.TB, body string) {
 	}
 }
 
-// Targets returns what the component exports now.
+// Targets returns the targets that the component currently exports.
 func (n *Node) Targets() []map[string]string {
 	e, _ := n.Exports().(discovery.Exports)
 	return e.Targets
 }
 
-// Await waits until ok likes what the component exports, and returns that. The
-// node's clock goes on meanwhile.
+// Await waits until ok returns true for the exported targets and returns them. It
+// advances the clock of the node.
 func (n *Node) Await(t testing.TB, what string, ok func([]map[string]string) bool) []map[string]string {
 	t.Helper()
 	n.await(t, what, func() bool { return ok(n.Targets()) })
 	return n.Targets()
 }
 
-// AwaitHealth waits until the component is in a state for a reason.
+// AwaitHealth waits until the component has a state whose message contains text.
 func (n *Node) AwaitHealth(t testing.TB, state component.HealthState, text string) {
 	t.Helper()
 	n.await(t, fmt.Sprintf("%s: %s", state, text), func() bool {
@@ -127,9 +126,9 @@ func (n *Node) await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Same fails the test unless the component finds the n targets that Prometheus
-// finds with a discovery config in YAML, into which cfg is the place to decode;
-// it returns the component, which runs on.
+// Same fails the test unless the component finds the same n targets as Prometheus
+// with a discovery config in YAML, which is decoded into cfg. It returns the
+// component, which continues to run.
 func Same(t testing.TB, r component.Registration, body string, cfg sd.Config, text string, n int) *Node {
 	t.Helper()
 	want := Prometheus(t, cfg, text, n)
@@ -147,8 +146,8 @@ func sorted(ts []map[string]string) []map[string]string {
 	return ts
 }
 
-// Prometheus returns the targets that Prometheus's own discoverer finds, once
-// there are n of them.
+// Prometheus returns the targets of Prometheus's own discoverer when there are n
+// of them.
 func Prometheus(t testing.TB, cfg sd.Config, text string, n int) []map[string]string {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), cfg); err != nil {
@@ -191,8 +190,8 @@ func Prometheus(t testing.TB, cfg sd.Config, text string, n int) []map[string]st
 	}
 }
 
-// flatten is what Prometheus's scrape.TargetsFromGroup makes of groups, before
-// it relabels.
+// flatten returns the targets for groups like Prometheus's
+// scrape.TargetsFromGroup, before relabelling.
 func flatten(groups map[string]*targetgroup.Group) (ts []map[string]string) {
 	for _, g := range groups {
 		for _, set := range g.Targets {

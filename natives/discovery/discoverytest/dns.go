@@ -17,8 +17,8 @@ type DNS struct {
 	truncate bool
 }
 
-// NewDNS returns a server on addr, which ends with the test, or an error when
-// it cannot listen there.
+// NewDNS returns a server on addr, which is closed at the end of the test, or an
+// error if it cannot listen.
 func NewDNS(t testing.TB, addr string) (*DNS, error) {
 	s := &DNS{records: map[string][]string{}}
 	for _, network := range []string{"udp", "tcp"} {
@@ -41,15 +41,15 @@ func NewDNS(t testing.TB, addr string) (*DNS, error) {
 	return s, nil
 }
 
-// Set replaces the answer to a question, such as "a.example.org. A"; the records
-// are as in a zone file. None makes it a name that does not exist.
+// Set replaces the answer to a question, such as "a.example.org. A". The records
+// are in the format of zone files. Without records, the name does not exist.
 func (s *DNS) Set(question string, records ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records[question] = records
 }
 
-// SetDown makes the server fail for one name, or all if that is empty.
+// SetDown makes the server fail for one name, or for all names if name is empty.
 func (s *DNS) SetDown(down bool, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Docker plays a Docker daemon that has containers and networks, written in
-// the JSON of its API. It is a http.Handler.
+// Docker simulates a Docker daemon with containers and networks, given in the
+// JSON of its API. It is an http.Handler.
 type Docker struct {
 	mu                   sync.Mutex
 	containers, networks string
@@ -22,21 +22,21 @@ type Docker struct {
 	filters              string
 }
 
-// Set replaces what the daemon has.
+// Set replaces the containers and networks.
 func (d *Docker) Set(containers, networks string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.containers, d.networks = containers, networks
 }
 
-// SetDown makes the daemon fail.
+// SetDown makes the daemon fail all requests.
 func (d *Docker) SetDown(down bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down = down
 }
 
-// Filters returns those of the last list of containers, in JSON.
+// Filters returns the filters of the last container list, in JSON.
 func (d *Docker) Filters() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Docker) Socket(t testing.TB) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("Docker listens on a named pipe there")
 	}
-	dir, err := os.MkdirTemp("", "weir") // not t.TempDir: a socket's path may have about 100 bytes
+	dir, err := os.MkdirTemp("", "weir") // not t.TempDir: the path of a socket is limited to about 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package dns is discovery.dns: it finds targets in DNS records.
 //
-// A name that cannot be looked up keeps the targets it had, and makes the node
-// unhealthy; one that does not exist has none.
+// If the lookup of a name fails, its targets stay and the node becomes unhealthy.
+// If a name does not exist, it has no targets.
 package dns
 
 import (

@@ -45,7 +45,7 @@ func (a *Arguments) SetToDefault() {
 	a.Client.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -74,7 +74,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(append(errs, a.Client.Validate())...)
 }
 
-// plainClient reports whether nothing is written about the HTTP client.
+// plainClient reports whether no setting of the HTTP client is set.
 func (a *Arguments) plainClient() bool {
 	var plain httpclient.Arguments
 	plain.SetToDefault()

@@ -2,10 +2,10 @@
 // Prometheus's file service discovery, JSON or YAML, and reads them again when
 // they change.
 //
-// The targets are Prometheus's, and a test compares them. The watching is
-// engine/watch's: Prometheus's takes an inotify instance a discovery, of which
-// Linux allows 128, reads files in the midst of a save, and does not see that
-// a directory on the way was swapped.
+// The targets are the same as in Prometheus, and a test compares them. The files
+// are watched by engine/watch instead: Prometheus uses an inotify instance per
+// discovery, of which Linux allows 128, reads files during a save, and does not
+// detect that a directory in the path was replaced.
 package file
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// config is the discovery of files as Prometheus's packages want it.
+// config implements Prometheus's discovery.Config for files.
 type config struct {
 	args  *Arguments
 	known *known
@@ -29,21 +29,21 @@ type config struct {
 
 var _ sd.Config = (*config)(nil)
 
-// metrics are those of refreshing.
+// metrics are the metrics of refreshing.
 type metrics struct {
 	sd.NoopDiscovererMetrics
 	sd.RefreshMetricsInstantiator
 }
 
-// Name is as Prometheus calls it.
+// Name returns Prometheus's name of the discovery.
 func (*config) Name() string { return "file" }
 
-// NewDiscovererMetrics returns what NewDiscoverer takes.
+// NewDiscovererMetrics returns the metrics for NewDiscoverer.
 func (*config) NewDiscovererMetrics(_ prometheus.Registerer, r sd.RefreshMetricsInstantiator) sd.DiscovererMetrics {
 	return &metrics{RefreshMetricsInstantiator: r}
 }
 
-// NewDiscoverer returns a discoverer that reads the files at once and then in
+// NewDiscoverer returns a discoverer that reads the files immediately and then at
 // intervals.
 func (c *config) NewDiscoverer(o sd.DiscovererOptions) (sd.Discoverer, error) {
 	m, ok := o.Metrics.(*metrics)
@@ -62,15 +62,15 @@ func (c *config) NewDiscoverer(o sd.DiscovererOptions) (sd.Discoverer, error) {
 	}), nil
 }
 
-// known is how many groups each file had: those of a file that cannot be read
-// stay, those that are gone are ended.
+// known is the number of groups of each file. The groups of a file that cannot be
+// read stay; those of a file that was removed are ended.
 type known struct {
 	mu     sync.Mutex
 	groups map[string]int
 }
 
 // read returns the groups of all files that can be read, and empty ones for
-// those that are gone.
+// removed files.
 func (k *known) read(patterns []string, log *slog.Logger) (all []*targetgroup.Group) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,7 +100,7 @@ func (k *known) read(patterns []string, log *slog.Logger) (all []*targetgroup.Gr
 	return all
 }
 
-// read returns the groups of one file, labelled as Prometheus does.
+// read returns the groups of one file, with the same labels as in Prometheus.
 func read(path string) (groups []*targetgroup.Group, err error) {
 	text, err := files.Read(path, files.MaxTargets)
 	if err != nil {
@@ -127,11 +127,11 @@ func read(path string) (groups []*targetgroup.Group, err error) {
 	return groups, nil
 }
 
-// quoted is what a YAML error shows of a file.
+// quoted matches the parts of a YAML error that quote the file.
 var quoted = regexp.MustCompile("`[^`]*`")
 
-// withoutContent leaves out what an error shows of a file: a pattern may match one
-// that is no file of targets but has secrets.
+// withoutContent removes the content of the file from an error, because a pattern
+// may match a file that contains secrets instead of targets.
 func withoutContent(err error) error {
 	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
 		for i, line := range e.Errors {

@@ -26,7 +26,7 @@ func (a *Arguments) SetToDefault() {
 	a.Client.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	switch u, err := url.Parse(a.URL); {

@@ -20,12 +20,13 @@ import (
 	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
-// config is the discovery of a URL as Prometheus's packages want it.
+// config implements Prometheus's discovery.Config for a URL.
 type config struct{ args *Arguments }
 
 var _ sd.Config = (*config)(nil)
 
-// metrics are those of refreshing, and the counter that Prometheus's own has.
+// metrics are the metrics of refreshing, and the counter of Prometheus's own
+// discovery.
 type metrics struct {
 	sd.RefreshMetricsInstantiator
 	registerer prometheus.Registerer
@@ -38,18 +39,18 @@ func (m *metrics) Register() error { return m.registerer.Register(m.failures) }
 // Unregister reverts Register.
 func (m *metrics) Unregister() { m.registerer.Unregister(m.failures) }
 
-// Name is as Prometheus calls it.
+// Name returns Prometheus's name of the discovery.
 func (*config) Name() string { return "http" }
 
-// NewDiscovererMetrics returns what NewDiscoverer takes.
+// NewDiscovererMetrics returns the metrics for NewDiscoverer.
 func (*config) NewDiscovererMetrics(reg prometheus.Registerer, r sd.RefreshMetricsInstantiator) sd.DiscovererMetrics {
 	return &metrics{r, reg, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "prometheus_sd_http_failures_total", Help: "Number of HTTP service discovery refresh failures.",
 	})}
 }
 
-// NewDiscoverer returns a discoverer that requests the URL at once and then in
-// intervals.
+// NewDiscoverer returns a discoverer that requests the URL immediately and then
+// at intervals.
 func (c *config) NewDiscoverer(o sd.DiscovererOptions) (sd.Discoverer, error) {
 	m, ok := o.Metrics.(*metrics)
 	if !ok {
@@ -83,10 +84,11 @@ type getter struct {
 	client *http.Client
 }
 
-// contentType is what an answer must have, as in Prometheus.
+// contentType matches the Content-Type that a response must have, as in
+// Prometheus.
 var contentType = regexp.MustCompile(`^(?i:application/json(;\s*charset=("utf-8"|utf-8))?)$`)
 
-// get returns the groups of the answer, labelled as Prometheus does.
+// get returns the groups in the response, with the same labels as in Prometheus.
 func (g *getter) get(ctx context.Context) ([]*targetgroup.Group, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.args.URL, http.NoBody)
 	if err != nil {
@@ -99,7 +101,7 @@ func (g *getter) get(ctx context.Context) ([]*targetgroup.Group, error) {
 		return nil, err
 	}
 	defer func() {
-		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // the connection of a short answer is used again
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused if the rest is short
 		resp.Body.Close()
 	}()
 	if resp.StatusCode != http.StatusOK {

@@ -1,8 +1,9 @@
-// Package http is discovery.http: it gets targets from a URL that returns JSON in the
-// format of Prometheus's HTTP service discovery.
+// Package http is discovery.http: it gets targets from a URL that returns JSON in
+// the format of Prometheus's HTTP service discovery.
 //
-// The targets are Prometheus's, and a test compares them. The requests are not:
-// Prometheus's discovery reads answers of any size.
+// The targets are the same as in Prometheus, and a test compares them. The
+// requests differ, because Prometheus's discovery does not limit the size of
+// responses.
 package http
 
 import (

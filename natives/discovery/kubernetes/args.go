@@ -62,7 +62,7 @@ type AttachMetadata struct {
 	Namespace bool `alloy:"namespace,attr,optional"`
 }
 
-// selectable are the roles, and of each the roles that a selector may be about.
+// selectable maps each role to the roles that its selectors may have.
 var selectable = map[string][]string{
 	"node":          {"node"},
 	"pod":           {"pod", "node"},
@@ -78,7 +78,7 @@ func (a *Arguments) SetToDefault() {
 	a.Client.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

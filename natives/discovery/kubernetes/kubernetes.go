@@ -2,8 +2,8 @@
 // endpoints or ingresses in the API of a Kubernetes cluster and follows their
 // changes.
 //
-// The library that talks to the API server logs its errors to the log of the
-// process; how many there were is in the node's health.
+// The client library for the API server logs its errors to the log of the
+// process; their number is in the node's health.
 package kubernetes
 
 import (
@@ -47,7 +47,7 @@ func config(args any) (sd.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.KubeConfig != "" { // which its client would wait for
+	if a.KubeConfig != "" { // otherwise, the client would wait for the file
 		if _, err := weirfiles.Read(a.KubeConfig, weirfiles.MaxSecret); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("cannot read kubeconfig_file: %w", err)
 		}
@@ -75,8 +75,8 @@ func config(args any) (sd.Config, error) {
 	return cfg, nil
 }
 
-// files are the kubeconfig: credentials of the HTTP client are read again when
-// they change, and beginning anew would list all objects again.
+// files returns only the kubeconfig: the client reads its credentials again when
+// they change, and a new discoverer would list all objects again.
 func files(args any) []string {
 	a := args.(*Arguments)
 	if a.KubeConfig == "" {

@@ -10,7 +10,7 @@ type Arguments struct {
 	Rules []*rule.Rule `alloy:"rule,block,optional"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Exports of discovery.relabel.

@@ -1,9 +1,9 @@
 // Package relabel is discovery.relabel: it changes and drops targets by their
 // labels.
 //
-// The result for a target is kept as long as that target stays, so that a
-// change of one among thousands costs one, and the other targets are the same maps
-// downstream.
+// The result for a target is cached as long as the target exists. If one of
+// thousands of targets changes, only that target is processed, and the other
+// targets are the same maps for downstream components.
 package relabel
 
 import (
@@ -33,7 +33,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one discovery.relabel.
+// Component is the component of a discovery.relabel node.
 type Component struct {
 	opts component.Options
 
@@ -44,10 +44,10 @@ type Component struct {
 	info  Info
 }
 
-// made is what the rules made of a target.
+// made is the result of the rules for a target.
 type made struct {
-	from map[string]string // keeps its address from being another's
-	to   map[string]string // nil: dropped
+	from map[string]string // retains the map, so that its address is not reused
+	to   map[string]string // nil if it was dropped
 }
 
 var (
@@ -87,13 +87,13 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// apply returns what the rules leave of t: t itself when they change nothing,
-// nil when they drop it.
+// apply applies the rules to t. It returns t itself if they change nothing, and
+// nil if they drop it.
 func apply(b *labels.Builder, t map[string]string, cfgs []*relabel.Config) map[string]string {
 	if len(cfgs) == 0 {
 		return t
 	}
-	b.Reset(labels.FromMap(t)) // sorted: of two labels that are mapped to one name, the last wins
+	b.Reset(labels.FromMap(t)) // sorted: if two labels are mapped to one name, the last one is used
 	if !relabel.ProcessBuilder(b, cfgs...) {
 		return nil
 	}
@@ -109,13 +109,13 @@ func apply(b *labels.Builder, t map[string]string, cfgs []*relabel.Config) map[s
 	return out
 }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
 	Targets int `json:"targets"`
 	Kept    int `json:"kept"`

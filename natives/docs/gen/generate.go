@@ -64,10 +64,10 @@ func manual(s *sources, p *pkg, name string) (d component.Doc, err error) {
 	return d, nil
 }
 
-// plain makes one line of each paragraph of a comment; indented lines stay.
+// plain joins the lines of each paragraph of a comment; indented lines stay.
 func plain(comment string) string {
 	var out strings.Builder
-	joined := false // the last line was text that the next may continue
+	joined := false // the last line is text that the next line may continue
 	for line := range strings.Lines(strings.TrimSpace(comment)) {
 		line = strings.TrimRight(line, " \n")
 		switch {
@@ -126,7 +126,7 @@ var byName = map[string]component.Doc{
 	return format.Source(b.Bytes())
 }
 
-// quote writes a string as Go source, readable where it can be.
+// quote formats a string as Go source, readable where possible.
 func quote(s string) string {
 	if strings.Contains(s, "\n") && strconv.CanBackquote(strings.NewReplacer("\n", "", "\t", "").Replace(s)) {
 		return "`" + s + "`"

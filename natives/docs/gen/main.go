@@ -1,5 +1,5 @@
-// Command gen writes docs_gen.go, the manuals of the native components, from
-// the sources below natives. It is run by go generate in natives/docs.
+// Command gen writes docs_gen.go, the manuals of the native components, from the
+// sources below natives. go generate runs it in natives/docs.
 package main
 
 import (

@@ -14,33 +14,34 @@ import (
 
 const module = "github.com/weir-run/weir"
 
-// sources are the packages of the module, parsed when first asked for.
+// sources are the packages of the module. They are parsed when they are first
+// used.
 type sources struct {
 	root string
 	fset *token.FileSet
 	pkgs map[string]*pkg // by directory below root
 }
 
-// pkg is what matters of a package's source.
+// pkg is the relevant part of a package's source.
 type pkg struct {
 	dir, name, doc string
 	structs        map[string]*typeIn
 	functions      map[string]bool
-	exports        ast.Expr // type in the field Exports of its registration, nil without
+	exports        ast.Expr // the type of the field Exports of its registration; may be nil
 	exportsFrom    map[string]string
 }
 
-// typeIn is a struct type with the imports of the file that it stands in.
+// typeIn is a struct type with the imports of its file.
 type typeIn struct {
 	*ast.StructType
-	imports map[string]string // directory below root by name, ours only
+	imports map[string]string // directory below root by name; only packages of the module
 }
 
 func newSources(root string) *sources {
 	return &sources{root: root, fset: token.NewFileSet(), pkgs: map[string]*pkg{}}
 }
 
-// pkg parses the package in dir, nil when there is none.
+// pkg parses the package in dir. It returns nil if it does not exist.
 func (s *sources) pkg(dir string) (*pkg, error) {
 	if p, ok := s.pkgs[dir]; ok {
 		return p, nil
@@ -127,8 +128,8 @@ func isSelector(e ast.Expr, pkg, name string) bool {
 	return ok && x.Name == pkg && sel.Sel.Name == name
 }
 
-// args returns the comments on the fields of a component's Arguments by
-// attribute path, those of nested blocks among them.
+// args returns the comments on the fields of a component's Arguments, including
+// nested blocks, by attribute path.
 func (s *sources) args(p *pkg) (map[string]string, error) {
 	t := p.structs["Arguments"]
 	if t == nil {
@@ -138,8 +139,8 @@ func (s *sources) args(p *pkg) (map[string]string, error) {
 	return out, s.walk(out, p, t, "", nil)
 }
 
-// exports returns the comments on the fields of what a component exports, nil
-// when it exports nothing.
+// exports returns the comments on the fields of a component's exports, or nil if
+// it exports nothing.
 func (s *sources) exports(p *pkg) (map[string]string, error) {
 	if p.exports == nil {
 		return nil, nil
@@ -154,7 +155,7 @@ func (s *sources) exports(p *pkg) (map[string]string, error) {
 
 func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, around []*ast.StructType) error {
 	for _, outer := range around {
-		if outer == t.StructType { // a block may nest itself
+		if outer == t.StructType { // a block may contain itself
 			return nil
 		}
 	}
@@ -189,7 +190,7 @@ func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, ar
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.fset.Position(f.Pos()), err)
 		}
-		if inner == nil { // a block of anything, or of a foreign type
+		if inner == nil { // a block without a fixed type, or of a type outside the module
 			continue
 		}
 		if err := s.walk(out, innerPkg, inner, at, around); err != nil {
@@ -199,8 +200,8 @@ func (s *sources) walk(out map[string]string, p *pkg, t *typeIn, path string, ar
 	return nil
 }
 
-// resolve returns the struct that a field's type is made of, nil when it is
-// made of none of ours.
+// resolve returns the struct type of a field, or nil if it is not a struct of
+// this module.
 func (s *sources) resolve(p *pkg, t *typeIn, expr ast.Expr) (*typeIn, *pkg, error) {
 	switch x := expr.(type) {
 	case *ast.StarExpr:

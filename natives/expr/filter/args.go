@@ -24,10 +24,10 @@ type Arguments struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate wants exactly one expression.
+// Validate checks that exactly one expression is set.
 func (a *Arguments) Validate() error {
 	switch {
 	case a.Drop == nil && a.Keep == nil:
@@ -38,8 +38,7 @@ func (a *Arguments) Validate() error {
 	return nil
 }
 
-// source returns the expression that is set, nil while none is known, and whether
-// it is drop.
+// source returns the expression that is set, or nil, and whether it is drop.
 func (a *Arguments) source() (src *clause.Predicate, drop bool) {
 	if a.Drop != nil {
 		return a.Drop, true
@@ -47,7 +46,7 @@ func (a *Arguments) source() (src *clause.Predicate, drop bool) {
 	return a.Keep, false
 }
 
-// passes is Registration.Passes.
+// passes implements Registration.Passes.
 func passes(args any) (batch.Signals, string) {
 	var fit clause.Fit
 	if src, drop := args.(*Arguments).source(); src != nil {
@@ -56,7 +55,7 @@ func passes(args any) (batch.Signals, string) {
 	return fit.Signals()
 }
 
-// argument is what the expression is called.
+// argument returns the name of the argument with the expression.
 func argument(drop bool) string {
 	if drop {
 		return "drop"

@@ -1,13 +1,13 @@
 // Package filter is expr.filter: it drops the samples and log lines for which an
 // expression is true, or those for which it is false.
 //
-// What a block takes follows from its expression and from what its receivers
-// take. The parts of the expression that read labels only are evaluated once for
-// each series or stream. A sample or line on which the expression fails stays.
-// Staleness markers and native histograms have no value to judge: they follow the
-// parts of the expression that do not read it, and stay when there are none.
-// Series that stay under one expression and not under the next end at their
-// source's next batch.
+// The signals that a block accepts follow from its expression and its receivers.
+// The parts of the expression that only read labels are evaluated once for each
+// series or stream. If the expression fails on a sample or line, it is kept.
+// Staleness markers and native histograms have no value: only the parts of the
+// expression that do not read it decide about them, and they are kept if there
+// are none. If the expression changes, series that only the old one kept end at
+// the next batch of their source.
 package filter
 
 import (
@@ -37,7 +37,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one expr.filter.
+// Component is the component of an expr.filter node.
 type Component struct {
 	opts component.Options
 	mem  *memory
@@ -51,25 +51,25 @@ var (
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
-// memory is what a node's components hand down.
+// memory is the state that the components of a node pass on.
 type memory struct {
 	sender   *flow.Sender
 	node     *ruleset.Node[*rules]
 	failures *clause.Failures
 }
 
-// rules is an expression at work.
+// rules is a compiled expression.
 type rules struct {
 	judges  clause.Judges
 	src     clause.Predicate
-	drop    expr.Verdict // of rows that are dropped
+	drop    expr.Verdict // the result for rows that are dropped
 	columns batch.ColumnMemo[decided]
 }
 
-// decided is what the labels of a column's series decide.
+// decided is the result of the labels for the series of a column.
 type decided struct {
-	change *batch.Change  // nil unless they decide all
-	labels []expr.Verdict // of each row, when they do not
+	change *batch.Change  // nil unless the labels decide about all rows
+	labels []expr.Verdict // for each row, otherwise
 }
 
 func newComponent(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
@@ -87,8 +87,8 @@ func newComponent(o component.Options, a *Arguments, previous component.Componen
 	return c, c.Update(a)
 }
 
-// Update takes new arguments. What was remembered about series stays unless
-// the expression changed.
+// Update applies new arguments. Cached results for series are kept unless the
+// expression changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	src, of := a.source()
@@ -105,12 +105,12 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run sweeps until ctx ends.
+// Run removes unused cache entries until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
 }
 
-// ConsumeMetrics sends what the expression leaves of b.
+// ConsumeMetrics sends the remaining rows of b.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return c.mem.sender.Send(ctx, gen.Number, left, slices.Max(b.T))
 }
 
-// ConsumeLogs sends what the expression leaves of b.
+// ConsumeLogs sends the remaining lines of b.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
@@ -135,8 +135,8 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return c.mem.sender.SendLogs(ctx, left)
 }
 
-// apply returns the rows that stay: all, while a change of the expression to one
-// over lines has not come to who sends samples.
+// apply returns the remaining rows. If the expression was changed to one for
+// lines and the sender of samples has not noticed yet, it returns all rows.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 	j := r.judges.Samples
 	if j == nil {
@@ -163,8 +163,8 @@ func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 	})
 }
 
-// applyLogs is apply for log lines. Their columns are seldom the same twice, but
-// neighbours often are.
+// applyLogs is apply for log lines. Their columns seldom repeat, but consecutive
+// lines often have the same stream.
 func (r *rules) applyLogs(b *batch.Logs, failed *clause.Batch) *batch.Logs {
 	j := r.judges.Lines
 	if j == nil {
@@ -188,7 +188,7 @@ func (r *rules) applyLogs(b *batch.Logs, failed *clause.Batch) *batch.Logs {
 	})
 }
 
-// decide asks the labels of b's series.
+// decide evaluates the labels of the series of b.
 func (r *rules) decide(x *expr.Sample, b *batch.Metrics) decided {
 	j := r.judges.Samples
 	d := decided{labels: make([]expr.Verdict, len(b.Series))}
@@ -207,13 +207,13 @@ func (r *rules) decide(x *expr.Sample, b *batch.Metrics) decided {
 	return d
 }
 
-// Sweep forgets released series.
+// Sweep removes released series from the cache.
 func (r *rules) Sweep() {
 	r.columns.Sweep()
 	r.judges.Sweep()
 }
 
-// Close does nothing: nothing is derived.
+// Close does nothing: no series are derived.
 func (r *rules) Close() {}
 
 func (r *rules) argument() string { return argument(r.drop == expr.True) }

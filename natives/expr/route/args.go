@@ -35,13 +35,14 @@ type Route struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// maxRoutes is what fits into a word beside the rest.
+// maxRoutes is the number of routes that fit into a 64-bit word together with the
+// bit for forward_to.
 const maxRoutes = 63
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if n := len(a.Routes); n > maxRoutes {
@@ -58,21 +59,21 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fit is what the expressions are for.
+// fit returns the signals that the expressions support.
 func (a *Arguments) fit() *clause.Fit {
 	var fit clause.Fit
 	for _, r := range a.Routes {
-		if r.When != "" { // else there is a mistake in it
+		if r.When != "" { // an empty expression has been reported already
 			fit.Reads(fmt.Sprintf("route %q", r.Name), r.When.Compile())
 		}
 	}
 	return &fit
 }
 
-// passes is Registration.Passes.
+// passes implements Registration.Passes.
 func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
 
-// receiversByRoute are the receivers by route, those of forward_to last.
+// receiversByRoute returns the receivers by route, with those of forward_to last.
 func (a *Arguments) receiversByRoute() (out [][]*flow.Receiver) {
 	for _, r := range a.Routes {
 		out = append(out, r.ForwardTo)

@@ -1,12 +1,14 @@
-// Package route is expr.route: it sends each sample and log line to the receivers of the
-// first route whose expression is true, or to forward_to if no route matches.
+// Package route is expr.route: it sends each sample and log line to the receivers
+// of the first route whose expression is true, or to forward_to if no route
+// matches.
 //
-// What a block takes follows from its expressions and from what its receivers
-// take. The parts of an expression that read labels only are evaluated once for
-// each series or stream. A sample or line on which an expression fails does not go
-// that way, and the next is asked. A staleness marker goes wherever samples of its
-// series went since the one before. Series that go another way after a change of
-// the routes end where they went before, at their source's next batch.
+// The signals that a block accepts follow from its expressions and its receivers.
+// The parts of an expression that only read labels are evaluated once for each
+// series or stream. If an expression fails on a sample or line, its route does
+// not match, and the next one is evaluated. A staleness marker goes to all routes
+// that samples of its series took since the previous marker. If the routes change
+// and a series takes another route, it ends on its old route at the next batch of
+// its source.
 package route
 
 import (
@@ -35,7 +37,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one expr.route.
+// Component is the component of an expr.route node.
 type Component struct {
 	opts component.Options
 	mem  *memory
@@ -49,7 +51,7 @@ var (
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
-// memory is what a node's components hand down.
+// memory is the state that the components of a node pass on.
 type memory struct {
 	exits    *flow.Exits
 	node     *ruleset.Node[*rules]
@@ -71,8 +73,8 @@ func newComponent(o component.Options, a *Arguments, previous component.Componen
 	return c, c.Update(a)
 }
 
-// Update takes new arguments. What was remembered about series stays unless
-// the routes changed.
+// Update applies new arguments. Cached results for series are kept unless the
+// routes changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.gen.Next(
@@ -83,13 +85,14 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run sweeps until ctx ends.
+// Run removes unused cache entries until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
 }
 
-// ConsumeMetrics sends the samples of b on their ways, side by side: a way that
-// blocks delays no other, and one that refuses is retried alone.
+// ConsumeMetrics sends the samples of b to their receivers concurrently: a
+// receiver that blocks does not delay the other ones, and one that refuses is
+// retried alone.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
@@ -102,7 +105,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return flow.SendParts(ctx, gen.Number, c.mem.exits.WithClosed(parts, b), slices.Max(b.T))
 }
 
-// ConsumeLogs sends the lines of b on their ways, as ConsumeMetrics does.
+// ConsumeLogs sends the lines of b to their receivers, as ConsumeMetrics does.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// rules are the routes of one instance and what they remember of series.
+// rules are the routes of one set of arguments and the cached results for series.
 type rules struct {
 	args    *Arguments
 	exits   []flow.Exit
@@ -19,23 +19,24 @@ type rules struct {
 	lines   side
 }
 
-// side is the expressions over one signal. Without judges all goes to forward_to.
+// side contains the expressions for one signal. Without judges, everything goes
+// to forward_to.
 type side struct {
 	judges []*clause.Judge
-	none   uint64 // the way of what no route takes, one bit
+	none   uint64 // the bit for rows that match no route
 	memo   batch.Memo[way]
 }
 
-// way is what is known of a series: the route that all its rows go, or that
-// each row must be asked.
+// way is the result for a series: the route of all its rows, or the fact that
+// each row must be evaluated.
 type way struct {
-	route uint64 // one bit, 0 when each must be asked
+	route uint64 // one bit; 0 if each row must be evaluated
 	asked *asked
 }
 
-// asked is a series whose rows may go different ways.
+// asked is a series whose rows may take different routes.
 type asked struct {
-	labels []expr.Verdict // what the labels say, by route
+	labels []expr.Verdict // the results of the labels, by route
 	went   atomic.Uint64  // the routes of the samples since the last marker, as bits
 }
 
@@ -56,28 +57,28 @@ func newRules(a *Arguments, exits []flow.Exit) *rules {
 	return r
 }
 
-// same reports whether a has the same routes to the same receivers. Routes may
-// have other names.
+// same reports whether a has the same routes to the same receivers. The names of
+// routes may differ.
 func (r *rules) same(a *Arguments) bool {
 	return slices.Equal(r.args.ForwardTo, a.ForwardTo) && slices.EqualFunc(r.args.Routes, a.Routes, func(x, y *Route) bool {
 		return x.When == y.When && slices.Equal(x.ForwardTo, y.ForwardTo)
 	})
 }
 
-// Sweep forgets released series.
+// Sweep removes released series from the cache.
 func (r *rules) Sweep() {
 	r.samples.memo.Sweep(nil)
 	r.lines.memo.Sweep(nil)
 }
 
-// Close does nothing: nothing is derived.
+// Close does nothing: no series are derived.
 func (r *rules) Close() {}
 
-// words are scratch memory: the routes of each row.
+// words is the pool of scratch memory for the routes of each row.
 var words = sync.Pool{New: func() any { return new([]uint64) }}
 
-// apply returns what leaves through each exit, and how many rows go a way that
-// leads nowhere.
+// apply returns the rows for each output, and the number of rows whose route has
+// no receivers.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) (parts []flow.Part, dropped int) {
 	var x expr.Sample
 	return r.split(batch.SignalMetrics, &r.samples, b.Series,
@@ -94,16 +95,16 @@ func (r *rules) applyLogs(b *batch.Logs, failed *clause.Batch) (parts []flow.Par
 }
 
 // split divides the rows of a batch with that column. ask returns the route of a
-// row that the labels do not decide on, part the rows that leave.
+// row for which the labels are not sufficient; part returns a batch of some rows.
 func (r *rules) split(signal batch.Signals, s *side, column []*batch.Series,
 	ask func(row int, a *asked) uint64, part func(leave func(row int) bool) flow.Part) (parts []flow.Part, dropped int) {
 	scratch := words.Get().(*[]uint64)
 	defer words.Put(scratch)
 	routes := s.routes((*scratch)[:0], column, ask)
 	*scratch = routes
-	var taken uint64 // routes that lead to a receiver
+	var taken uint64 // routes that have a receiver
 	parts = make([]flow.Part, 0, len(r.exits)+1)
-	made := map[uint64]flow.Part{} // several exits may have the same routes
+	made := map[uint64]flow.Part{} // several outputs may have the same routes
 	for _, e := range r.exits {
 		if !e.Sender.Takes(signal) {
 			continue
@@ -142,7 +143,7 @@ func (s *side) routes(dst []uint64, column []*batch.Series, ask func(row int, a 
 	return dst
 }
 
-// wayOf returns what the labels of a series can decide.
+// wayOf evaluates the labels of a series.
 func (s *side) wayOf(of *batch.Series) way {
 	if w, ok := s.memo.Get(of); ok {
 		return w
@@ -166,12 +167,13 @@ func (s *side) wayOf(of *batch.Series) way {
 		w.asked.labels = labels
 	}
 	if of.Released() {
-		return w // its ID may be another's by now
+		return w // its ID may belong to another series by now
 	}
 	return s.memo.Put(of, w)
 }
 
-// chooseRoute returns the route of row i, of several ones for a marker.
+// chooseRoute returns the route of row i. For a marker, it may return several
+// routes.
 func (s *side) chooseRoute(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *clause.Batch) uint64 {
 	stale := batch.IsStale(b.V[i])
 	if stale {
@@ -198,7 +200,7 @@ func (s *side) chooseRoute(x *expr.Sample, b *batch.Metrics, i int, a *asked, fa
 	return route
 }
 
-// askLine is ask for log lines.
+// askLine is chooseRoute for log lines.
 func (s *side) askLine(x *expr.Sample, b *batch.Logs, i int, a *asked, failed *clause.Batch) uint64 {
 	for k, v := range a.labels {
 		if j := s.judges[k]; !j.Decides(v) {

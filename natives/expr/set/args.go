@@ -51,10 +51,10 @@ type Meta struct {
 	Value clause.LineText `alloy:"value,attr"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	if a.Name == nil && a.Value == nil && a.Line == nil && len(a.Labels) == 0 && len(a.Meta) == 0 {
 		return errors.New("there is nothing to set: write name, value, line or a label or meta block")
@@ -81,13 +81,13 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// same reports whether b sets the same to the same.
+// same reports whether b has the same expressions and targets.
 func (a *Arguments) same(b *Arguments) bool {
 	without := func(a Arguments) Arguments { a.ForwardTo = nil; return a }
 	return reflect.DeepEqual(without(*a), without(*b))
 }
 
-// fit is what the arguments are for.
+// fit returns the signals that the arguments support.
 func (a *Arguments) fit() *clause.Fit {
 	var fit clause.Fit
 	if a.Name != nil {
@@ -100,7 +100,7 @@ func (a *Arguments) fit() *clause.Fit {
 		fit.Sets("line", batch.SignalLogs)
 	}
 	for _, l := range a.Labels {
-		if l.Value != "" { // else there is a mistake in it
+		if l.Value != "" { // an empty expression has been reported already
 			fit.Reads(fmt.Sprintf("label %q", l.Name), l.Value.Compile())
 		}
 	}
@@ -110,7 +110,7 @@ func (a *Arguments) fit() *clause.Fit {
 	return &fit
 }
 
-// passes is Registration.Passes.
+// passes implements Registration.Passes.
 func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
 
 // Exports of expr.set.

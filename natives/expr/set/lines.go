@@ -11,7 +11,7 @@ import (
 
 var logWindows = sync.Pool{New: func() any { return new(view.Logs) }}
 
-// linesCall is one batch of log lines.
+// linesCall is the state of a call for one batch of log lines.
 type linesCall struct {
 	*programs
 	once
@@ -43,7 +43,7 @@ func (r *rules) applyLogs(b *batch.Logs, now time.Time, failed *clause.Batch) *b
 	return w.Apply().Batch
 }
 
-// row changes one line, or leaves it as it is when an expression fails.
+// row changes one line, or leaves it unchanged if an expression fails.
 func (k *linesCall) row(i int) {
 	clause.FillLine(&k.x, k.b, i)
 	k.w.Mark(i)

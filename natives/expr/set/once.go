@@ -6,18 +6,18 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// once sets, in one batch, the labels that follow from labels alone.
+// once sets, for one batch, the labels that depend only on labels.
 type once struct {
 	edits  []edit
 	column []*batch.Series
-	add    func(argument string, s *batch.Series, err error) // to the failures
+	add    func(argument string, s *batch.Series, err error) // records a failure
 
 	x    expr.Sample
-	asIs []bool // rows that an expression failed on; nil while there are none
+	asIs []bool // rows on which an expression failed; nil if there are none
 }
 
-// run sets the labels. It reports whether the window is of any use: not when the
-// labels together are too much, and then the batch is as it came.
+// run sets the labels. It returns false if the labels together are too large; the
+// batch is then forwarded unchanged.
 func (o *once) run(w *view.Window) bool {
 	if len(o.edits) == 0 {
 		return true
@@ -29,7 +29,7 @@ func (o *once) run(w *view.Window) bool {
 	return true
 }
 
-// series is called once for each series, or, while it fails, for each row.
+// series is called once for each series, or for each row if the expression fails.
 func (o *once) series(i int, s *view.Series) error {
 	o.x.Series = o.column[i]
 	for _, e := range o.edits {
@@ -49,7 +49,7 @@ func (o *once) series(i int, s *view.Series) error {
 	return nil
 }
 
-// failedOn reports whether row i is to pass as it came.
+// failedOn reports whether row i is to be forwarded unchanged.
 func (o *once) failedOn(i int) bool { return o.asIs != nil && o.asIs[i] }
 
 func setSeries(s *view.Series, label, text string) error {

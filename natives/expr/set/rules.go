@@ -11,30 +11,31 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// rules are the expressions of one instance and what they made of series.
+// rules are the expressions of one set of arguments and the series derived with
+// them.
 type rules struct {
 	args    *Arguments
 	cache   *view.Cache
-	samples *programs // nil: it is not for samples
-	lines   *programs // nil: it is not for lines
+	samples *programs // nil if the rules do not support samples
+	lines   *programs // nil if the rules do not support lines
 
-	// last is what the newest sample of a series became, for its marker; only
-	// of series that rows makes others of.
+	// last is the series that the newest sample of a series was changed to, for
+	// the staleness marker. It is only used if labels depend on samples.
 	last batch.Memo[*atomic.Pointer[batch.Series]]
 }
 
-// programs are the expressions over samples, or those over lines.
+// programs are the expressions for samples or for lines.
 type programs struct {
-	series []edit        // for each series or stream
-	rows   []edit        // for each sample or line
-	value  *expr.Program // nil: stays
-	line   *expr.Program // nil: stays
+	series []edit        // evaluated once per series or stream
+	rows   []edit        // evaluated for each sample or line
+	value  *expr.Program // nil if the value is not changed
+	line   *expr.Program // nil if the line is not changed
 }
 
-// edit sets a label, the name or metadata.
+// edit sets a label, the name, or structured metadata.
 type edit struct {
 	argument string
-	label    string // __name__ for the name; of metadata its name
+	label    string // __name__ for the name; the name of the metadata
 	prog     *expr.Program
 }
 
@@ -80,18 +81,18 @@ func (p *programs) add(e edit) {
 	}
 }
 
-// Sweep forgets released series.
+// Sweep removes released series from the cache.
 func (r *rules) Sweep() {
 	r.last.Sweep(nil)
 	r.cache.Sweep()
 }
 
-// Close gives back all handles that were derived.
+// Close releases all derived handles.
 func (r *rules) Close() { r.cache.Close() }
 
 var windows = sync.Pool{New: func() any { return new(view.Metrics) }}
 
-// call is one batch of samples.
+// call is the state of a call for one batch of samples.
 type call struct {
 	*programs
 	once
@@ -101,8 +102,9 @@ type call struct {
 	failed *clause.Batch
 }
 
-// apply returns b as the expressions make it: as it is, while a change of them to
-// others over lines has not come to who sends samples.
+// apply applies the expressions to b. If the expressions were changed to
+// expressions for lines and the sender of samples has not noticed yet, it returns
+// b unchanged.
 func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) view.Result[*batch.Metrics] {
 	if r.samples == nil {
 		return view.Result[*batch.Metrics]{Batch: b}
@@ -125,7 +127,7 @@ func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) vie
 	return w.Apply()
 }
 
-// row changes one sample, or leaves it as it is when an expression fails.
+// row changes one sample, or leaves it unchanged if an expression fails.
 func (k *call) row(i int) {
 	k.w.Mark(i)
 	argument, err := k.edit(i)
@@ -138,12 +140,12 @@ func (k *call) row(i int) {
 	}
 }
 
-// remember notes what the newest sample of s became.
+// remember stores the series to which the newest sample of s was changed.
 func (k *call) remember(s, became *batch.Series) {
 	last, ok := k.last.Get(s)
 	if !ok {
 		if s.Released() {
-			return // its ID may be another's by now
+			return // its ID may belong to another series by now
 		}
 		last = k.last.Put(s, new(atomic.Pointer[batch.Series]))
 	}
@@ -168,9 +170,9 @@ func (k *call) edit(i int) (argument string, err error) {
 	return "value", err
 }
 
-// labels sets what depends on the sample. A marker becomes what the sample
-// before it became; of a native histogram a label that depends on the value
-// stays as it is.
+// labels sets the labels that depend on the sample. A marker gets the labels of
+// the previous sample. For a native histogram, labels that depend on the value
+// are not changed.
 func (k *call) labels(i int, judged bool) (argument string, err error) {
 	var before *batch.Series
 	if batch.IsStale(k.b.V[i]) {

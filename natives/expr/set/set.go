@@ -1,12 +1,13 @@
-// Package set is expr.set: it sets the name, the value and labels of samples, and the
-// text, labels and structured metadata of log lines, to the results of expressions.
+// Package set is expr.set: it sets the name, the value and labels of samples, and
+// the text, labels and structured metadata of log lines, to the results of
+// expressions.
 //
-// What a block takes follows from what it sets and reads, and from what its
-// receivers take. Names and labels whose expressions read labels only are worked
-// out once for each series or stream. A sample or line on which an expression
-// fails passes as it came. Series that the expressions made and new ones do not
-// make any more end at their source's next batch. A staleness marker ends the
-// series that its source's last sample became.
+// The signals that a block accepts follow from the fields that it sets and reads,
+// and from its receivers. Names and labels whose expressions only read labels are
+// computed once for each series or stream. If an expression fails on a sample or
+// line, it is forwarded unchanged. If the expressions change, series that only
+// the old ones created end at the next batch of their source. A staleness marker
+// ends the series to which the last sample of its source was changed.
 package set
 
 import (
@@ -38,7 +39,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one expr.set.
+// Component is the component of an expr.set node.
 type Component struct {
 	opts component.Options
 	mem  *memory
@@ -52,7 +53,7 @@ var (
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
-// memory is what a node's components hand down.
+// memory is the state that the components of a node pass on.
 type memory struct {
 	sender     *flow.Sender
 	node       *ruleset.Node[*rules]
@@ -84,8 +85,8 @@ func newComponent(o component.Options, a *Arguments, previous component.Componen
 	return c, c.Update(a)
 }
 
-// Update takes new arguments. What was made of series stays unless an
-// expression changed.
+// Update applies new arguments. Derived series are kept unless an expression
+// changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.gen.Next(
@@ -97,12 +98,12 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run sweeps until ctx ends.
+// Run removes unused cache entries until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
 }
 
-// ConsumeMetrics sends what the expressions make of b.
+// ConsumeMetrics applies the expressions to b and sends the result.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
@@ -115,7 +116,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return c.mem.sender.Send(ctx, gen.Number, res.Batch, slices.Max(b.T))
 }
 
-// ConsumeLogs sends what the expressions make of b.
+// ConsumeLogs applies the expressions to b and sends the result.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil

@@ -29,7 +29,7 @@ func (a *Arguments) SetToDefault() {
 	*a = Arguments{Detector: Fsnotify, PollFrequency: time.Minute}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if a.Filename == "" {
@@ -48,7 +48,7 @@ type Exports struct {
 	Content component.OptionalSecret `alloy:"content,attr"`
 }
 
-// Detector is a way to notice changes.
+// Detector is a method for detecting changes.
 type Detector string
 
 // The detectors.

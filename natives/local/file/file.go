@@ -1,9 +1,9 @@
 // Package file is local.file: it exports the content of a file, and exports it
 // again when the file changes.
 //
-// A file that cannot be read at first fails the build. One that cannot be read
-// later makes the node unhealthy and leaves the last content exported, so that
-// what depends on it keeps running.
+// If the file cannot be read at first, the build of the node fails. If it cannot
+// be read later, the node becomes unhealthy and the last content stays exported,
+// so that dependent nodes continue to run.
 package file
 
 import (
@@ -33,10 +33,10 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one local.file.
+// Component is the component of a local.file node.
 type Component struct {
 	opts    component.Options
-	changed chan struct{} // the arguments did
+	changed chan struct{} // has a value if the arguments changed
 
 	mu   sync.Mutex
 	args Arguments
@@ -49,7 +49,7 @@ var (
 	_ component.Sourced   = (*Component)(nil)
 )
 
-// Update reads the file that args name. If it cannot, the old arguments stay
+// Update reads the file in the arguments. If this fails, the old arguments stay
 // and the old file is watched.
 func (c *Component) Update(args any) error {
 	a := *args.(*Arguments)
@@ -57,15 +57,15 @@ func (c *Component) Update(args any) error {
 	if err != nil {
 		return fmt.Errorf("cannot find %q: %w", a.Filename, err)
 	}
-	content, err := files.Read(path, maxSize) // may take a while, so not under mu
+	content, err := files.Read(path, maxSize) // may take some time, so do not hold mu
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err = c.export(content, err, a.IsSecret)
 	if err != nil && (a != c.args || path != c.path) {
 		return err
 	}
-	// Without a change of arguments this is about a change of the file, and
-	// how that went is in the health, which a later poll can mend.
+	// If the arguments are unchanged, the file has changed. Errors are then
+	// reported in the health, and a later poll may succeed.
 	c.args, c.path = a, path
 	select {
 	case c.changed <- struct{}{}:
@@ -74,7 +74,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Sourced returns the file, unless it is only polled.
+// Sourced returns the path of the file, unless it is only polled.
 func (c *Component) Sourced() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,19 +114,19 @@ func (c *Component) poll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if path == c.path {
-		// An error is in the health by now, and the next poll may do better.
+		// The error is in the health, and the next poll may succeed.
 		_ = c.export(content, err, c.args.IsSecret)
 	}
 }
 
-// maxSize bounds a file, in bytes: its content is a value of the config. It is the
-// limit of remote.http too.
+// maxSize is the maximum size of a file in bytes, because its content becomes a
+// value in the config. remote.http has the same limit.
 const maxSize = 16 << 20
 
-// export exports what was read of a file and reports how that went.
+// export exports the content of the file and reports the health.
 func (c *Component) export(content []byte, err error, secret bool) error {
 	if err != nil {
-		err = fmt.Errorf("cannot read file: %w", err) // err has the path
+		err = fmt.Errorf("cannot read file: %w", err) // err contains the path
 		c.opts.Health(component.Health{State: component.Unhealthy, Message: err.Error(), Time: c.opts.Clock.Now()})
 		return err
 	}

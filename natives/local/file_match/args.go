@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/glob"
 )
 
-// The labels with a meaning here.
+// Labels of targets that have a meaning for the component.
 const (
 	pathLabel    = "__path__"
 	excludeLabel = "__path_exclude__"
@@ -33,7 +33,7 @@ type Arguments struct {
 // SetToDefault sets the defaults of Alloy.
 func (a *Arguments) SetToDefault() { *a = Arguments{SyncPeriod: 10 * time.Second} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	for i, t := range a.PathTargets {

@@ -1,8 +1,9 @@
-// Package filematch is local.file_match: it finds files by patterns, exports a target
-// for each, and updates the targets when files are created or removed.
+// Package filematch is local.file_match: it finds files by patterns, exports a
+// target for each, and updates the targets when files are created or removed.
 //
-// It looks in intervals. The watcher of weir's own files is of no use here: it
-// reads what it watches to see whether the content changed, and these are logs.
+// It searches at intervals. The watcher of weir's own files cannot be used,
+// because it reads the watched files to detect changes of their content, and
+// these files are logs.
 package filematch
 
 import (
@@ -29,21 +30,21 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one local.file_match.
+// Component is the component of a local.file_match node.
 type Component struct {
 	opts    component.Options
-	changed chan struct{} // the arguments did
+	changed chan struct{} // has a value if the arguments changed
 
 	mu      sync.Mutex
 	args    Arguments
 	updates int
 
-	// Of Run alone.
+	// Only used by Run.
 	exported []map[string]string // nil before the first
-	troubles string              // as last logged
-	own      bool                // that files of weir are left out was logged
-	matched  int                 // updates of the arguments that exported is for
-	hung     bool                // as last reported
+	troubles string              // the last logged problems
+	own      bool                // it was logged that files of weir are skipped
+	matched  int                 // the number of updates of the arguments for which exported is valid
+	hung     bool                // the last reported state
 }
 
 var (
@@ -51,7 +52,7 @@ var (
 	_ component.Updater   = (*Component)(nil)
 )
 
-// Update takes new arguments; Run looks at once.
+// Update applies new arguments. Run searches immediately.
 func (c *Component) Update(args any) error {
 	c.mu.Lock()
 	c.args = *args.(*Arguments)
@@ -64,7 +65,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run looks until ctx ends.
+// Run searches until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	t := c.opts.Clock.NewTimer(0)
 	defer t.Stop()
@@ -79,7 +80,7 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 }
 
-// sync looks once and returns when to look again.
+// sync searches once and returns the delay until the next search.
 func (c *Component) sync() time.Duration {
 	c.mu.Lock()
 	args, updates := c.args, c.updates
@@ -110,9 +111,9 @@ func (c *Component) sync() time.Duration {
 	return args.SyncPeriod
 }
 
-// keepHung returns targets with those exported before that are on a file system
-// that does not answer: their files may still be there. The node is unhealthy
-// until it answers.
+// keepHung returns targets together with the previously exported ones on a file
+// system that does not respond, because their files may still exist. The node is
+// unhealthy until the file system responds.
 func (c *Component) keepHung(look *glob.Look, targets []map[string]string, updates int) []map[string]string {
 	err := look.AnyHung()
 	if err != nil && c.matched == updates {
@@ -138,7 +139,7 @@ func (c *Component) keepHung(look *glob.Look, targets []map[string]string, updat
 	return targets
 }
 
-// report logs what could not be looked at, once as long as it is the same.
+// report logs the places that could not be searched, once until they change.
 func (c *Component) report(troubles []string) {
 	text := strings.Join(troubles, "; ")
 	if text != "" && text != c.troubles {

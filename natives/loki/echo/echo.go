@@ -41,7 +41,7 @@ func registration(w io.Writer) component.Registration {
 	}
 }
 
-// Component is a loki.echo node's component.
+// Component is the component of a loki.echo node.
 type Component struct {
 	mu sync.Mutex
 	w  io.Writer

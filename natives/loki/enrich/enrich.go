@@ -30,7 +30,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.enrich node's component.
+// Component is the component of a loki.enrich node.
 type Component struct {
 	*ruleset.Worker[*inventory.Rules]
 }

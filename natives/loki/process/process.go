@@ -51,7 +51,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.process node's component.
+// Component is the component of a loki.process node.
 type Component struct {
 	opts component.Options
 	mem  *memory

@@ -31,7 +31,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.relabel node's component.
+// Component is the component of a loki.relabel node.
 type Component struct {
 	*ruleset.Worker[*rule.Relabeler]
 }

@@ -41,7 +41,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.secretfilter node's component.
+// Component is the component of a loki.secretfilter node.
 type Component struct {
 	*ruleset.Worker[*rules]
 	metrics *metrics

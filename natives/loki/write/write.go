@@ -46,7 +46,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.write node's component.
+// Component is the component of a loki.write node.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]

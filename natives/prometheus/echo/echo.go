@@ -1,10 +1,10 @@
 // Package echo is prometheus.echo: it prints every batch to standard output in an
 // exposition format, for debugging.
 //
-// A batch is printed as a whole, its rows grouped into metric families. It is
-// not a way to export metrics: what exposition formats cannot say is lost. A
-// native histogram is printed as the classic one that it rounds to, a
-// staleness marker as NaN after a comment.
+// A batch is printed as a whole, its rows grouped into metric families. It is not
+// a way to export metrics, because exposition formats cannot represent
+// everything: a native histogram is printed as an approximate classic histogram,
+// and a staleness marker as NaN after a comment.
 package echo
 
 import (
@@ -34,7 +34,7 @@ func registration(w io.Writer) component.Registration {
 	}
 }
 
-// Component is one prometheus.echo.
+// Component is the component of a prometheus.echo node.
 type Component struct {
 	w io.Writer
 
@@ -49,7 +49,7 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// Update takes new arguments.
+// Update applies new arguments.
 func (c *Component) Update(args any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,16 +57,17 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// maxKeptBuffer is how much memory stays with a Component between batches.
+// maxKeptBuffer is the maximum size of the buffer that a Component retains
+// between batches.
 const maxKeptBuffer = 1 << 20
 
-// ConsumeMetrics prints b. It accepts what was written in full.
+// ConsumeMetrics prints b. It accepts the batch only if all of it was written.
 func (c *Component) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,26 +31,26 @@ func appendExposition(dst []byte, b *batch.Metrics, f Format) []byte {
 	return w.dst
 }
 
-// family is a metric family; meta is nil when nothing is known about it.
+// family is a metric family. meta is nil if it is unknown.
 type family struct {
 	name string
 	meta *batch.Metadata
 }
 
-// families groups the rows, in order of first appearance.
+// families groups the rows by family, in order of their first rows.
 func families(b *batch.Metrics, openMetrics bool) (order []family, rows map[family][]int) {
 	rows = map[family][]int{}
 	native := map[int]bool{}
 	for _, h := range b.Histograms {
 		native[h.Row] = true
 	}
-	meta := map[string]*batch.Metadata{} // the first of a name is every row's
+	meta := map[string]*batch.Metadata{} // the metadata of the first row applies to all rows of that name
 	for row, s := range b.Series {
 		fam := family{s.Name(), s.Meta()}
 		if fam.meta != nil {
 			fam.name = familyName(fam.name, fam.meta.Type, openMetrics)
 			if fam.meta.Type == model.MetricTypeCounter && openMetrics && fam.name == s.Name() {
-				// OpenMetrics has no counter without _total.
+				// In OpenMetrics, counters must end in _total.
 				fam.meta = &batch.Metadata{Help: fam.meta.Help}
 			}
 		}
@@ -77,7 +77,7 @@ func help(m *batch.Metadata) string {
 	return m.Help
 }
 
-// familyName returns the name that the TYPE line of a sample has.
+// familyName returns the name in the TYPE line of a sample.
 func familyName(sample string, t model.MetricType, openMetrics bool) string {
 	var suffixes []string
 	switch t {
@@ -102,7 +102,7 @@ func familyName(sample string, t model.MetricType, openMetrics bool) string {
 	return sample
 }
 
-// typeName returns a type as the format calls it.
+// typeName returns the name of a type in the format.
 func typeName(t model.MetricType, openMetrics bool) string {
 	if openMetrics {
 		if t == "" {
@@ -125,7 +125,8 @@ type writer struct {
 	openMetrics bool
 }
 
-// span finds the entries of a row in a sparse column of n.
+// span returns the range of the entries for a row in a sparse column with n
+// entries.
 func span(n, row int, rowOf func(i int) int) (from, to int) {
 	from = sort.Search(n, func(i int) bool { return rowOf(i) >= row })
 	for to = from; to < n && rowOf(to) == row; to++ {
@@ -187,7 +188,7 @@ func (w *writer) row(f family, row int) {
 	}
 }
 
-// histogram writes a native histogram as the classic one it rounds to.
+// histogram writes a native histogram as an approximate classic histogram.
 func (w *writer) histogram(row int, h batch.Histogram) {
 	s := w.b.Series[row]
 	fh := h.Float
@@ -214,8 +215,8 @@ func (w *writer) bucket(s *batch.Series, le, count float64, row int) {
 	w.dst = append(w.dst, '\n')
 }
 
-// created writes a start timestamp, 0 for none; only OpenMetrics has them, for
-// families that count.
+// created writes a start timestamp unless it is 0. Only OpenMetrics has them, and
+// only for counters, histograms and summaries.
 func (w *writer) created(f family, s *batch.Series, ms int64) {
 	if ms == 0 || !w.openMetrics || f.meta == nil {
 		return
@@ -249,7 +250,7 @@ func (w *writer) exemplar(row int) {
 	if from == to {
 		return
 	}
-	e := w.b.Exemplars[to-1] // a line has room for one: the latest
+	e := w.b.Exemplars[to-1] // a line can have only one: use the latest
 	w.dst = append(w.dst, " # {"...)
 	for i, l := range e.Labels {
 		if i > 0 {
@@ -265,7 +266,8 @@ func (w *writer) exemplar(row int) {
 	}
 }
 
-// labels writes a sample's name and labels; le replaces the label le unless "".
+// labels writes the name and labels of a sample. If le is not "", it replaces the
+// label le.
 func (w *writer) labels(s *batch.Series, name, le string) {
 	open, sep := false, byte('{')
 	if model.LegacyValidation.IsValidMetricName(name) {
@@ -341,7 +343,7 @@ func formatFloat(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// appendSeconds appends Unix ms as seconds.
+// appendSeconds formats Unix ms as seconds.
 func appendSeconds(dst []byte, ms int64) []byte {
 	return strconv.AppendFloat(dst, float64(ms)/1000, 'f', -1, 64)
 }

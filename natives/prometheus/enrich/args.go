@@ -27,10 +27,10 @@ type Arguments struct {
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
-// Validate wants something to match by.
+// Validate checks that there is a label to match.
 func (a *Arguments) Validate() error {
 	for of, label := range a.TargetToMetricMatch {
 		if of == "" || label == "" {
@@ -50,7 +50,7 @@ func (a *Arguments) Validate() error {
 	return nil
 }
 
-// Warnings tells of what target_to_metric_match wins over.
+// Warnings names arguments that target_to_metric_match overrides.
 func (a *Arguments) Warnings() (ws []string) {
 	if len(a.TargetToMetricMatch) == 0 {
 		return nil
@@ -64,8 +64,8 @@ func (a *Arguments) Warnings() (ws []string) {
 	return ws
 }
 
-// match returns the labels to compare: of the target as keys, of the series as
-// values.
+// match returns the labels to compare, with labels of the target as keys and
+// labels of the series as values.
 func (a *Arguments) match() map[string]string {
 	switch {
 	case len(a.TargetToMetricMatch) > 0:

@@ -1,10 +1,10 @@
-// Package enrich is prometheus.enrich: it copies labels of targets to the
-// series that match them, such as a host's owner from an inventory.
+// Package enrich is prometheus.enrich: it copies labels of targets to the series
+// that match them, such as a host's owner from an inventory.
 //
-// What matches is decided once for each series, and again when the targets
-// change: series whose own target stays are not touched, and those that then
-// have other labels end under the old ones at their source's next batch. Series
-// that match no target pass as they are.
+// A series is matched once, and again if the targets change. Series whose target
+// does not change are not affected. If the labels of a series change, the series
+// with the old labels ends at the next batch of its source. Series that match no
+// target are forwarded unchanged.
 package enrich
 
 import (
@@ -33,7 +33,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.enrich.
+// Component is the component of a prometheus.enrich node.
 type Component struct {
 	*ruleset.Worker[*inventory.Rules]
 }
@@ -45,8 +45,8 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// Update takes new arguments. What was made of series stays unless targets or
-// what they are matched by changed.
+// Update applies new arguments. Cached results for series are kept unless the
+// targets or the match labels changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	spec := inventory.Spec{Targets: a.Targets, Match: a.match(), Copy: a.LabelsToCopy}
@@ -57,7 +57,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// ConsumeMetrics sends b on with the labels of the targets that match.
+// ConsumeMetrics sends b with the labels of the matching targets.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
@@ -66,5 +66,5 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return c.Sender.Send(ctx, gen.Number, gen.Rules.Apply(b), slices.Max(b.T))
 }
 
-// DebugInfo tells how many targets can be matched.
+// DebugInfo returns the number of targets that can be matched.
 func (c *Component) DebugInfo() any { return c.Load().Rules.DebugInfo() }

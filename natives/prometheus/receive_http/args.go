@@ -76,7 +76,7 @@ func (l *Limits) SetToDefault() {
 		SeriesLimit: 1_000_000, MaxSeriesSize: 512 << 20, LabelLimit: 30, LabelNameLengthLimit: 1024, LabelValueLengthLimit: 2048}
 }
 
-// The messages of remote write, by their names in Content-Type.
+// Names of the messages of remote write in Content-Type.
 const (
 	messageV1 = "prometheus.WriteRequest"
 	messageV2 = "io.prometheus.write.v2.Request"
@@ -89,7 +89,7 @@ func (a *Arguments) SetToDefault() {
 	a.Limits.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -104,7 +104,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(append(errs, a.Server.Validate())...)
 }
 
-// Validate returns all that is wrong with the block, joined.
+// Validate returns all errors in the block, joined.
 func (l *Limits) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

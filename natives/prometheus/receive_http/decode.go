@@ -12,20 +12,20 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// decoder turns the body of a request into rows. It is scratch memory: reset
-// it for each body. What it makes has no memory in common with the body.
+// decoder decodes the body of a request into rows. It is scratch memory: reset it
+// for each body. The result does not alias the body.
 //
-// A body that is no valid message is refused as a whole, and so is one over
-// sample_limit. What is wrong with one series costs that series; it is counted
-// in dropped and named in problems.
+// A body that is not a valid message or exceeds sample_limit is refused as a
+// whole. An error in a series rejects only that series; it is counted in dropped
+// and named in problems.
 type decoder struct {
 	known   *known
 	held    *held
 	limits  *Limits
 	meta    bool             // append_metadata
 	typed   bool             // enable_type_and_unit_labels
-	reserve func(int64) bool // asks for memory, in bytes
-	ended   func() bool      // whether nobody waits for the samples any more
+	reserve func(int64) bool // reserves memory, in bytes
+	ended   func() bool      // reports whether the request has ended
 	now     time.Time
 
 	compressed []byte
@@ -34,29 +34,29 @@ type decoder struct {
 	rows
 	v2        bool
 	labels    []batch.Label
-	region    []byte   // a series' label fields, where they are not in one piece
+	region    []byte   // the label fields of a series, if they are not contiguous
 	symbols   [][]byte // remote write 2.0
 	refs      []uint32
-	metas     map[metadataV2]*batch.Metadata // that series of the request were given
-	texts     map[uint32]string              // symbols in metas
-	histSeen  [][]byte                       // of the series that is read
+	metas     map[metadataV2]*batch.Metadata // metadata that series of the request have
+	texts     map[uint32]string              // symbols used in metas
+	histSeen  [][]byte                       // of the current series
 	exSeen    [][]byte
 	orphans   []orphan
-	parts     int   // series and metadata that were read
-	counted   int   // rows that memory was reserved for
+	parts     int   // number of series and metadata messages that were read
+	counted   int   // number of rows for which memory was reserved
 	extra     int64 // memory reserved for histograms
-	expanded  int64 // bytes of labels that refs of 2.0 stand for
+	expanded  int64 // size of the labels to which references of 2.0 expand
 	dropped   map[string]int
 	exDropped map[string]int
-	reduced   int // histograms whose resolution was reduced
+	reduced   int // number of histograms whose resolution was reduced
 	problems  intake.Problems
 	written   written
 }
 
-// written is what the response headers of remote write 2.0 say.
+// written is the content of the response headers of remote write 2.0.
 type written struct{ samples, histograms, exemplars int }
 
-// orphan is an exemplar that came without a sample.
+// orphan is an exemplar that was sent without a sample.
 type orphan struct {
 	series *batch.Series
 	e      batch.Exemplar
@@ -75,23 +75,23 @@ func (d *decoder) reset() {
 	d.parts, d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, 0, intake.Problems{}, written{}
 }
 
-// errBusy says that there is no memory for the request now.
+// errBusy means that there is currently no memory for the request.
 var errBusy = errors.New("too much is in flight")
 
-// errEnded says that nobody waits for the request any more.
+// errEnded means that the request has ended.
 var errEnded = errors.New("the request has ended")
 
-// errSampleLimit says that a request is over sample_limit.
+// errSampleLimit means that a request exceeds sample_limit.
 var errSampleLimit = errors.New("the request has more samples than sample_limit")
 
-// rowBytes is what a row takes until it is sent, roughly, and rowChunk for how
-// many rows memory is asked at once.
+// rowBytes is the approximate memory for a row until it is sent, and rowChunk is
+// the number of rows for which memory is reserved at a time.
 const (
 	rowBytes = 64
 	rowChunk = 4096
 )
 
-// room makes sure that one more row may be added.
+// room reserves memory for one more row.
 func (d *decoder) room() error {
 	n := len(d.t)
 	if d.limits.SampleLimit > 0 && n >= d.limits.SampleLimit {
@@ -107,10 +107,11 @@ func (d *decoder) room() error {
 	return nil
 }
 
-// lookEvery is after how many series a decoder asks whether the request has ended.
+// lookEvery is the number of series after which a decoder checks whether the
+// request has ended.
 const lookEvery = 64
 
-// goOn returns errEnded when the request has ended.
+// goOn returns errEnded if the request has ended.
 func (d *decoder) goOn() error {
 	if d.ended() {
 		return errEnded
@@ -126,7 +127,8 @@ func (d *decoder) next() error {
 	return nil
 }
 
-// appendPart appends a part of the body to dst. Parts may be of two bytes each.
+// appendPart appends a part of the body to dst. Parts may be as short as two
+// bytes.
 func (d *decoder) appendPart(dst [][]byte, part []byte) ([][]byte, error) {
 	if len(dst)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
 		return dst, errBusy
@@ -134,8 +136,8 @@ func (d *decoder) appendPart(dst [][]byte, part []byte) ([][]byte, error) {
 	return append(dst, part), nil
 }
 
-// unpack makes sure that there is memory for a histogram. Its numbers take 8
-// bytes where the body may have one.
+// unpack reserves memory for a histogram. Its numbers take 8 bytes each, but may
+// take only one in the body.
 func (d *decoder) unpack(b []byte) error {
 	n := int64(64 + 8*len(b))
 	if !d.reserve(n) {
@@ -145,7 +147,7 @@ func (d *decoder) unpack(b []byte) error {
 	return nil
 }
 
-// sample reads a message Sample of either version into a row without a series.
+// sample decodes a Sample message of either version into a row without a series.
 //
 //	Sample { double value = 1; int64 timestamp = 2; int64 start_timestamp = 3 }
 func (d *decoder) sample(b []byte) error {
@@ -165,7 +167,7 @@ func (d *decoder) sample(b []byte) error {
 			c.Want(typ, wire.Varint)
 			t = int64(c.Varint())
 		case 3:
-			if !d.v2 { // 1.0 has no such field
+			if !d.v2 { // 1.0 does not have this field
 				c.Skip(typ)
 				break
 			}
@@ -185,15 +187,15 @@ func (d *decoder) sample(b []byte) error {
 	return nil
 }
 
-// histogram adds a row with a native histogram. s is nil when its series is
-// not accepted: the histogram is not looked at.
+// histogram adds a row with a native histogram. If its series is not accepted, s
+// is nil, and the histogram is not checked.
 func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) error {
 	if err := d.room(); err != nil {
 		return err
 	}
 	h.Row = len(d.t)
 	var sum float64
-	if s != nil { // otherwise the row goes with the series
+	if s != nil { // otherwise the row is dropped with the series
 		reduced, err := valid.ReduceHistogram(&h)
 		if err == nil {
 			err = valid.CheckHistogram(&h)
@@ -220,8 +222,8 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 	return nil
 }
 
-// exemplar keeps one for the last row of the series, or for one that comes
-// later. One that is no good is dropped without fuss, as in Prometheus.
+// exemplar keeps an exemplar for the last row of the series, or for a later one.
+// As in Prometheus, invalid exemplars are dropped without an error.
 func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
 	if s == nil {
 		return
@@ -241,7 +243,7 @@ func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
 	d.exemplars = append(d.exemplars, e)
 }
 
-// finish gives the rows since from their series, or drops them.
+// finish sets the series of the rows from from, or drops these rows.
 func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 	n := len(d.t) - from
 	if s == nil {
@@ -263,8 +265,8 @@ func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 	d.written.samples += n - hs
 }
 
-// seriesOf returns the series of label fields in the form of remote write 1.0,
-// or why there is none. The error is about the message.
+// seriesOf returns the series for label fields in the format of remote write 1.0,
+// or the reason why it is not accepted. The error concerns the whole message.
 func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	if s := d.known.lookup(wire, d.now); s != nil {
 		return s, nil, nil
@@ -275,10 +277,10 @@ func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	return d.newSeries(d.labels)
 }
 
-// seriesBytes is what a series takes beside its labels.
+// seriesBytes is the memory for a series in addition to its labels.
 const seriesBytes = 350
 
-// newSeries returns the series with those labels, which it reorders.
+// newSeries returns the series with those labels. It reorders them.
 func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error) {
 	ls, bad := normalize(ls, d.limits)
 	if bad != nil {
@@ -288,11 +290,11 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	for _, l := range ls {
 		n += len(l.Name) + len(l.Value)
 	}
-	if !d.reserve(int64(n)) { // a symbol of 2.0 may be in every series
+	if !d.reserve(int64(n)) { // a symbol of 2.0 may occur in every series
 		return nil, nil, errBusy
 	}
 	if over := d.full(); over != nil {
-		// It may be known by labels in another order.
+		// It may be known with another order of labels.
 		if s := d.known.lookup(batch.AppendLabels(nil, ls), d.now); s != nil {
 			return s, nil, nil
 		}
@@ -301,7 +303,7 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	return d.known.intern(ls, d.now), nil, nil
 }
 
-// full returns why no further series may become known.
+// full returns an error if no further series are allowed.
 func (d *decoder) full() error {
 	most, bytes := d.limits.SeriesLimit, int(d.limits.MaxSeriesSize)
 	if most == 0 && bytes == 0 {

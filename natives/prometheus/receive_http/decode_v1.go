@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// decodeV1 reads a WriteRequest of remote write 1.0.
+// decodeV1 decodes a WriteRequest of remote write 1.0.
 //
 //	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
 func (d *decoder) decodeV1(body []byte) error {
@@ -53,14 +53,14 @@ func (d *decoder) decodeV1(body []byte) error {
 	return nil
 }
 
-// seriesV1 reads
+// seriesV1 decodes
 //
 //	TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
 //	             repeated Exemplar exemplars = 3; repeated Histogram histograms = 4 }
 func (d *decoder) seriesV1(ts []byte) error {
 	from := len(d.t)
 	d.histSeen, d.exSeen = d.histSeen[:0], d.exSeen[:0]
-	start, end := 0, 0 // of the label fields, which mostly stand in a row
+	start, end := 0, 0 // of the label fields, which are usually contiguous
 	pieces := false
 	var err error
 	c := wire.Read(ts)
@@ -149,7 +149,7 @@ func (d *decoder) seriesV1(ts []byte) error {
 	return nil
 }
 
-// metadataV1 reads
+// metadataV1 decodes
 //
 //	MetricMetadata { MetricType type = 1; string metric_family_name = 2; string help = 4; string unit = 5 }
 func metadataV1(b []byte) (family string, m batch.Metadata, err error) {

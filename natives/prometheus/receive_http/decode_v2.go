@@ -12,14 +12,14 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
-// decodeV2 reads a Request of remote write 2.0.
+// decodeV2 decodes a Request of remote write 2.0.
 //
 //	Request { repeated string symbols = 4; repeated TimeSeries timeseries = 5 }
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 func (d *decoder) decodeV2(body []byte) error {
 	d.v2 = true
-	// The order of fields is up to the sender, and symbols are needed first.
+	// Senders may write fields in any order, but symbols are needed first.
 	for _, wanted := range []int32{4, 5} {
 		c := wire.Read(body)
 		for c.More() {
@@ -54,7 +54,7 @@ func (d *decoder) decodeV2(body []byte) error {
 	return nil
 }
 
-// seriesV2 reads
+// seriesV2 decodes
 //
 //	TimeSeries { repeated uint32 labels_refs = 1; repeated Sample samples = 2;
 //	             repeated Histogram histograms = 3; repeated Exemplar exemplars = 4; Metadata metadata = 5 }
@@ -163,7 +163,7 @@ var metricTypes = [...]model.MetricType{
 	model.MetricTypeGaugeHistogram, model.MetricTypeSummary, model.MetricTypeInfo, model.MetricTypeStateset,
 }
 
-// metricType returns the type of a number, which is the same in both versions.
+// metricType converts the number of a type, which is the same in both versions.
 func metricType(n int32) model.MetricType {
 	if n < 0 || int(n) >= len(metricTypes) {
 		return model.MetricTypeUnknown
@@ -171,7 +171,7 @@ func metricType(n int32) model.MetricType {
 	return metricTypes[n]
 }
 
-// symbol returns the symbol of a reference.
+// symbol returns the symbol for a reference.
 func (d *decoder) symbol(ref uint32) ([]byte, bool) {
 	if uint64(ref) >= uint64(len(d.symbols)) {
 		return nil, false
@@ -179,18 +179,19 @@ func (d *decoder) symbol(ref uint32) ([]byte, bool) {
 	return d.symbols[ref], true
 }
 
-// maxLabelBytes bounds the labels of a series of 2.0: a few bytes of refs stand
-// for symbols of any length. Those of 1.0 are in the body.
+// maxLabelBytes limits the labels of a series of 2.0, because a few bytes of
+// references expand to symbols of any length. The labels of 1.0 are in the body.
 const maxLabelBytes = 1 << 20
 
-// maxExpanded is how many times max_body_size the labels of all series of a request
-// of 2.0 may take, which are copied and hashed series by series.
+// maxExpanded is the maximum size of the labels of all series of a 2.0 request,
+// as a multiple of max_body_size. They are copied and hashed for each series.
 const maxExpanded = 16
 
-// errExpanded says that they take more.
+// errExpanded means that they exceed the limit.
 var errExpanded = errors.New("the labels of its series take too much")
 
-// seriesOfRefs returns the series of d.refs, or why there is none.
+// seriesOfRefs returns the series for d.refs, or the reason why it is not
+// accepted.
 func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error) {
 	bad := func(format string, args ...any) (*batch.Series, *badSeries, error) {
 		return nil, &badSeries{reason: "invalid_labels", refuse: true, err: fmt.Errorf(format, args...)}, nil
@@ -198,7 +199,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	if len(d.refs)%2 != 0 {
 		return bad("a series has a label name without a value: %d labels_refs", len(d.refs))
 	}
-	some := 0 // labels that have a value
+	some := 0 // number of labels with a value
 	d.region = d.region[:0]
 	for i := 0; i < len(d.refs); i += 2 {
 		name, ok := d.symbol(d.refs[i])
@@ -242,7 +243,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	}
 	if s == nil {
 		if len(d.labels) == 0 {
-			// The region was made here, so it can be read.
+			// The region was created above, so it is valid.
 			if err := d.parseLabels(d.region); err != nil {
 				return nil, nil, err
 			}
@@ -251,7 +252,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 		var err error
 		if s, b, err = d.newSeries(d.labels); b != nil || err != nil {
 			if b != nil {
-				b.refuse = true // 2.0 tells of partial writes
+				b.refuse = true // 2.0 can report partial writes
 			}
 			return nil, b, err
 		}
@@ -262,8 +263,9 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	return s, nil, nil
 }
 
-// describe gives s the metadata that came with it, unless it says nothing.
-// Series of the same refs share it, since those of a family are many.
+// describe sets the metadata of s to the metadata in the request, unless it is
+// empty. Series with the same references share it, because a family has many
+// series.
 func (d *decoder) describe(s *batch.Series, m *metadataV2, help, unit []byte) error {
 	typ := metricType(m.typ)
 	if typ == model.MetricTypeUnknown && len(help) == 0 && len(unit) == 0 {
@@ -287,11 +289,11 @@ func (d *decoder) describe(s *batch.Series, m *metadataV2, help, unit []byte) er
 	return nil
 }
 
-// metaBytes is what a metadata takes beside its texts, which are no more than
-// the body.
+// metaBytes is the memory for metadata in addition to its texts, which are
+// limited by the body.
 const metaBytes = 200
 
-// text returns a symbol as a string that is made once.
+// text returns a symbol as a string, which is created only once.
 func (d *decoder) text(ref uint32) string {
 	s, ok := d.texts[ref]
 	if !ok {
@@ -301,8 +303,8 @@ func (d *decoder) text(ref uint32) string {
 	return s
 }
 
-// withType appends the labels of d.refs with __type__ and __unit__ from the
-// metadata in place of those that came.
+// withType appends the labels of d.refs, with __type__ and __unit__ from the
+// metadata instead of those in the request.
 func (d *decoder) withType(dst []batch.Label, typ model.MetricType, unit string) []batch.Label {
 	for i := 0; i < len(d.refs); i += 2 {
 		name := string(d.symbols[d.refs[i]])
@@ -320,7 +322,7 @@ func (d *decoder) withType(dst []batch.Label, typ model.MetricType, unit string)
 	return dst
 }
 
-// exemplarsV2 reads the exemplars of the series.
+// exemplarsV2 decodes the exemplars of the series.
 func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 	for _, b := range d.exSeen {
 		if len(b) > maxExemplar {
@@ -341,7 +343,7 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 			value, ok2 := d.symbol(pb.LabelsRefs[i+1])
 			good = good && ok && ok2
 			if size += len(name) + len(value); size > 4*valid.MaxExemplarRunes {
-				continue // too long in any case, and not to be copied
+				continue // exceeds the limit in any case, so it is not copied
 			}
 			e.Labels = append(e.Labels, batch.Label{Name: string(name), Value: string(value)})
 		}

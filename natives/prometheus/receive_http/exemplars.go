@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// held are exemplars whose series had no sample in their request, as
-// Prometheus sends them. They wait for the next one, since in a batch an
-// exemplar belongs to a sample.
+// held are exemplars whose series had no sample in their request, as Prometheus
+// sends them. They wait for the next sample, because in a batch an exemplar
+// belongs to a sample.
 type held struct {
 	mu       sync.Mutex
 	bySeries map[*batch.Series][]heldExemplar
@@ -23,20 +23,21 @@ type heldExemplar struct {
 	since time.Time
 }
 
-// maxExemplar is the longest message of an exemplar that is looked at, in bytes. Its
-// labels may have valid.MaxExemplarRunes, and in memory take many times the message.
+// maxExemplar is the maximum size of an exemplar message, in bytes; larger ones
+// are not decoded. Its labels may have valid.MaxExemplarRunes, and take many
+// times the size of the message in memory.
 const maxExemplar = 16 << 10
 
 const (
-	// maxHeld bounds the exemplars that wait.
+	// maxHeld is the maximum number of waiting exemplars.
 	maxHeld = 10_000
-	// heldFor is how long they do.
+	// heldFor is how long they wait.
 	heldFor = 5 * time.Minute
 )
 
 func newHeld() *held { return &held{bySeries: map[*batch.Series][]heldExemplar{}} }
 
-// add keeps an exemplar and reports whether there was room.
+// add keeps an exemplar. It returns false if there are too many.
 func (h *held) add(o orphan, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,8 +49,8 @@ func (h *held) add(o orphan, now time.Time) bool {
 	return true
 }
 
-// takeExemplars calls f with the exemplars that wait for one of ss, and its index, and
-// forgets them.
+// takeExemplars removes the exemplars that wait for one of ss, and calls f with
+// each and the index of its series.
 func (h *held) takeExemplars(ss []*batch.Series, f func(row int, e batch.Exemplar)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +68,7 @@ func (h *held) takeExemplars(ss []*batch.Series, f func(row int, e batch.Exempla
 	}
 }
 
-// expire forgets those that waited for too long, and returns how many.
+// expire removes exemplars that have waited too long and returns their number.
 func (h *held) expire(now time.Time) (gone int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,8 +85,8 @@ func (h *held) expire(now time.Time) (gone int) {
 	return gone
 }
 
-// placeOrphans gives exemplars that came without a sample to a row of their
-// series: in this request, or in a later one.
+// placeOrphans adds exemplars without a sample to a row of their series in this
+// request, or keeps them for a later one.
 func (d *decoder) placeOrphans() {
 	d.held.takeExemplars(d.series, func(row int, e batch.Exemplar) {
 		e.Row = row

@@ -15,21 +15,21 @@ import (
 	"github.com/weir-run/weir/engine/intake"
 )
 
-// writePath is where samples are posted.
+// writePath is the path of write requests.
 const writePath = "/api/v1/metrics/write"
 
-// busy is the answer when more is in flight than there may be.
+// busy returns the response if too much is in flight.
 func busy(format string, args ...any) *intake.Refusal {
 	return intake.Refuse(http.StatusServiceUnavailable, intake.Busy, format, args...).Later(intake.RetryBusy)
 }
 
-// tooMuch is the answer when there is no memory for a body.
+// tooMuch returns the response if there is no memory for a body.
 func tooMuch() *intake.Refusal {
 	return busy("too many bytes of requests are in flight, max_inflight_size says how many may be")
 }
 
-// serve answers a request whose samples were accepted, and returns the answer
-// to any other.
+// serve answers a request whose samples were accepted. For any other request, it
+// returns the response.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request) *intake.Refusal {
 	a, start := c.args.Load(), c.o.Clock.Now()
 	message, e := negotiate(w, r, a.AcceptedMessages)
@@ -57,7 +57,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request) *intake.Refusa
 	return c.await(w, r, a, message, req, start)
 }
 
-// negotiate returns the message that the request says its body is.
+// negotiate returns the message of the body according to the request.
 func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (string, *intake.Refusal) {
 	if r.URL.Path != writePath {
 		return "", intake.Refuse(http.StatusNotFound, intake.Unsupported, "there is nothing at %.100q: samples are posted to %s", r.URL.Path, writePath)
@@ -90,8 +90,8 @@ func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (strin
 	return message, nil
 }
 
-// accept reads the body and hands its samples to the shards. fresh says that it is
-// not one that was under way.
+// accept reads the body and passes its samples to the shards. fresh is false if
+// the same request was already in flight.
 func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *intake.Request[answer], fresh bool, _ *intake.Refusal) {
 	res := c.desk.Budget.Reservation()
 	defer res.Release()
@@ -117,14 +117,15 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 	for reason, n := range d.exDropped {
 		c.exemplarsDropped.WithLabelValues(reason).Add(float64(n))
 	}
-	// The bodies' memory is used again for the next request; the rows' is kept.
+	// The memory of the bodies is reused for the next request; that of the rows
+	// is kept.
 	rows := int64(len(d.t))*rowBytes + d.extra
 	res.Keep(rows)
 	told := answer{bad: d.problems.Err(), written: d.written}
 	return c.desk.Take(key, told, d.split(intake.Shards), func() { c.desk.Budget.Give(rows) }), true, nil
 }
 
-// decode decompresses the body in d and reads it into d's rows.
+// decode decompresses the body in d and decodes it into the rows of d.
 func (c *Component) decode(d *decoder, r *http.Request, a *Arguments, message string, res *intake.Reservation) *intake.Refusal {
 	n, err := snappy.DecodedLen(d.compressed)
 	if err != nil {
@@ -164,26 +165,28 @@ func (c *Component) decode(d *decoder, r *http.Request, a *Arguments, message st
 	return nil
 }
 
-// overBudget is the answer to a request that needs at least so much memory.
+// overBudget returns the response to a request that needs at least the given
+// amount of memory.
 func (c *Component) overBudget(a *Arguments, needs int64) *intake.Refusal {
-	if needs > int64(a.Limits.MaxInflightSize) { // it would never be there
+	if needs > int64(a.Limits.MaxInflightSize) { // the memory would never be available
 		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "the request's samples take more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
 	}
 	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.desk.Budget.Used(), a.Limits.MaxInflightSize)
 }
 
-// maxKept bounds the scratch memory that goes back into the pool.
+// maxKept is the maximum size of scratch memory that is returned to the pool.
 const maxKept = 4 << 20
 
 func (c *Component) putDecoder(d *decoder) {
 	d.reset()
-	d.reserve, d.ended = nil, nil // they keep the request
+	d.reserve, d.ended = nil, nil // they reference the request
 	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+(cap(d.symbols)+cap(d.histSeen)+cap(d.exSeen))*24+cap(d.labels)*labelBytes+cap(d.refs)*4+cap(d.region) <= maxKept {
 		c.decoders.Put(d)
 	}
 }
 
-// await answers when the receivers have accepted the samples, or did not in time.
+// await sends the response when the receivers have accepted the samples, or when
+// the time is over.
 func (c *Component) await(w http.ResponseWriter, r *http.Request, a *Arguments, message string, req *intake.Request[answer], start time.Time) *intake.Refusal {
 	wait := intake.Waiting{What: "samples", Since: start, Most: a.Limits.MaxWait, WriteTimeout: a.Server.HTTP.WriteTimeout}
 	if e := c.desk.Await(wait, r, req); e != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/engine/wire"
 )
 
-// parseLabels makes d.labels those of a region of label fields. Their strings are
-// copies.
+// parseLabels sets d.labels to the labels in a region of label fields. Their
+// strings are copied.
 func (d *decoder) parseLabels(region []byte) error {
 	d.labels = d.labels[:0]
 	c := wire.Read(region)
@@ -35,14 +35,14 @@ func (d *decoder) parseLabels(region []byte) error {
 			return err
 		}
 		if len(d.labels)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*labelBytes) {
-			return errBusy // a label of two bytes takes 32
+			return errBusy // a label of two bytes takes 32 bytes in memory
 		}
 		d.labels = append(d.labels, l)
 	}
 	return c.Err("a series' labels")
 }
 
-// labelBytes is what a label takes beside its texts.
+// labelBytes is the memory for a label in addition to its texts.
 const labelBytes = 32
 
 // sortLabels sorts labels by name.

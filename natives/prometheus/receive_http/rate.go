@@ -11,19 +11,18 @@ type rates struct {
 	byClient map[string]*bucket
 }
 
-// bucket has tokens for as many samples as may come at once.
+// bucket is a token bucket: a token stands for a sample.
 type bucket struct {
-	tokens float64 // below 0 after a request that was larger than what was there
+	tokens float64 // negative after a request that was larger than the remaining tokens
 	at     time.Time
 }
 
-// burst is how many seconds' worth of samples may come at once.
+// burst is the size of a bucket, in seconds of the rate.
 const burst = 10
 
 func newRates() *rates { return &rates{byClient: map[string]*bucket{}} }
 
-// wait returns how long the client has to wait before its next request, 0 when
-// it may come now.
+// wait returns how long the client has to wait before its next request, or 0.
 func (r *rates) wait(client string, rate int, now time.Time) time.Duration {
 	if rate <= 0 {
 		return 0
@@ -37,8 +36,9 @@ func (r *rates) wait(client string, rate int, now time.Time) time.Duration {
 	return time.Duration(-b.tokens/float64(rate)*float64(time.Second)) + time.Second
 }
 
-// spend notes that n samples came. One request may overdraw, so that one that
-// is larger than the burst passes too, and the next ones wait for it.
+// spend takes tokens for n samples. One request may overdraw the bucket, so that
+// a request larger than the bucket is accepted; the following requests wait for
+// it.
 func (r *rates) spend(client string, rate, n int, now time.Time) {
 	if rate <= 0 {
 		return
@@ -60,7 +60,7 @@ func (r *rates) fill(client string, rate int, now time.Time) *bucket {
 	return b
 }
 
-// expire forgets clients that have not come for long.
+// expire removes clients that have not sent anything for a long time.
 func (r *rates) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

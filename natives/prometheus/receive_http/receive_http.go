@@ -1,18 +1,19 @@
-// Package receivehttp is prometheus.receive_http: it receives samples over Prometheus
-// remote write 1.0 and 2.0, and forwards them.
+// Package receivehttp is prometheus.receive_http: it receives samples over
+// Prometheus remote write 1.0 and 2.0, and forwards them.
 //
-// In data order: the handler reads a body within its limits (handler.go),
-// turns it into rows without decoding the labels of series that are known
-// (decode_v1.go, decode_v2.go, series.go), spreads them over shards by series and
-// waits until the receivers have accepted all of them (natives/intake);
-// only then the client gets its 2xx.
+// A request takes the following path. The handler reads a body within its limits
+// (handler.go) and decodes it into rows, without decoding the labels of known
+// series (decode_v1.go, decode_v2.go, series.go). It distributes them over shards
+// by series and waits until the receivers have accepted all of them
+// (engine/intake). Only then does the client get a 2xx response.
 //
-// The rules to know. An answer 2xx means accepted by every receiver, which for
-// remote_write is on disk. 503 means not yet: the client is to send the same
-// body again, and if it does so within a minute, the body is sent on once to
-// each receiver, whoever of them was late. Samples are passed on as they come,
-// in their order by series, staleness markers bit by bit; what is out of order
-// is for the end of the way to judge.
+// A 2xx response means that every receiver has accepted the samples, which for
+// remote_write means on disk. 503 means that the client should send the same body
+// again. If it does so within a minute, each receiver gets the body only once,
+// even if only some of the receivers were late. Samples are forwarded unchanged
+// and in their order within a series, including the exact bits of staleness
+// markers. Out-of-order samples are not rejected; the final storage decides about
+// them.
 package receivehttp
 
 import (
@@ -48,7 +49,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.receive_http.
+// Component is the component of a prometheus.receive_http node.
 type Component struct {
 	o        component.Options
 	server   *server.Server
@@ -68,7 +69,7 @@ type Component struct {
 	retired []retired
 }
 
-// signal is what shards know of samples.
+// signal describes samples to the shards.
 var signal = intake.Signal[*batch.Metrics]{
 	Len: (*batch.Metrics).Len,
 	Join: func(source uint64, bs []*batch.Metrics) *batch.Metrics {
@@ -79,13 +80,13 @@ var signal = intake.Signal[*batch.Metrics]{
 	Send: (*flow.Output).SendMetrics,
 }
 
-// answer is what the client is told of a body whose good part was accepted.
+// answer is the response for a body whose valid part was accepted.
 type answer struct {
-	bad     error // what was not good, nil for nothing
+	bad     error // the invalid part, or nil
 	written written
 }
 
-// retired is what was known under other limits.
+// retired is the set of series that were known under previous limits.
 type retired struct {
 	k     *known
 	since time.Time
@@ -115,7 +116,8 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	return c, nil
 }
 
-// Update takes new arguments; requests in flight end under the old ones.
+// Update applies new arguments. Requests in flight are completed with the old
+// ones.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	if err := c.server.Update(&a.Server); err != nil {
@@ -125,7 +127,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// applyArguments makes arguments effective that the server has taken.
+// applyArguments applies arguments that the server has accepted.
 func (c *Component) applyArguments(a *Arguments) {
 	before := c.args.Swap(a)
 	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
@@ -135,7 +137,7 @@ func (c *Component) applyArguments(a *Arguments) {
 	if before != nil && before.Limits.labels() == a.Limits.labels() {
 		return
 	}
-	// Known series are not checked again, so they are forgotten.
+	// Known series are not checked again, so they must be removed.
 	if k := c.known.Swap(newKnown()); k != nil {
 		c.mu.Lock()
 		c.retired = append(c.retired, retired{k, c.o.Clock.Now()})
@@ -143,12 +145,12 @@ func (c *Component) applyArguments(a *Arguments) {
 	}
 }
 
-// labels are the limits that a series is checked against when it is new.
+// labels returns the limits against which a new series is checked.
 func (l *Limits) labels() [3]int {
 	return [3]int{l.LabelLimit, l.LabelNameLengthLimit, l.LabelValueLengthLimit}
 }
 
-// Sourced returns the TLS files.
+// Sourced returns the paths of the TLS files.
 func (c *Component) Sourced() []string { return c.server.Files() }
 
 // Run serves until ctx ends and the requests in flight are answered.
@@ -161,7 +163,7 @@ func (c *Component) Run(ctx context.Context) error {
 	return err
 }
 
-// expire forgets what has been kept for long enough.
+// expire removes data that has been kept long enough.
 func (c *Component) expire(now time.Time) {
 	c.rates.expire(now)
 	c.known.Load().sendDeferred(now)
@@ -176,9 +178,9 @@ func (c *Component) expire(now time.Time) {
 	}
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
-	Address       string `json:"address"` // "" when it does not listen
+	Address       string `json:"address"` // "" if it does not listen
 	Connections   int    `json:"connections"`
 	Requests      int64  `json:"requests_in_flight"`
 	InflightBytes int64  `json:"bytes_in_flight"`

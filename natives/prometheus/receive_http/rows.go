@@ -2,7 +2,7 @@ package receivehttp
 
 import "github.com/weir-run/weir/engine/batch"
 
-// rows are the samples of one request, in memory that is used again.
+// rows are the samples of one request, in memory that is reused.
 type rows struct {
 	series     []*batch.Series
 	t          []int64
@@ -13,14 +13,14 @@ type rows struct {
 }
 
 func (r *rows) reset() {
-	clear(r.series) // or they would keep labels alive
+	clear(r.series) // otherwise, they would retain labels
 	clear(r.histograms)
 	clear(r.exemplars)
 	r.series, r.t, r.v = r.series[:0], r.t[:0], r.v[:0]
 	r.histograms, r.exemplars, r.starts = r.histograms[:0], r.exemplars[:0], r.starts[:0]
 }
 
-// cut drops the rows from n on. They have no exemplars yet.
+// cut removes the rows from n on. They have no exemplars yet.
 func (r *rows) cut(n int) {
 	r.series, r.t, r.v = r.series[:min(n, len(r.series))], r.t[:n], r.v[:n]
 	for len(r.histograms) > 0 && r.histograms[len(r.histograms)-1].Row >= n {
@@ -31,8 +31,8 @@ func (r *rows) cut(n int) {
 	}
 }
 
-// split returns the rows as a batch for each of n shards, nil where there is
-// none. A series is always in the same shard, so its order is that of the shard.
+// split returns the rows as a batch for each of n shards, nil if there are none.
+// A series is always in the same shard, which keeps its samples in order.
 func (r *rows) split(n uint64) []*batch.Metrics {
 	counts := make([]int, n)
 	for _, s := range r.series {

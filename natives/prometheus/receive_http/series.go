@@ -14,11 +14,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// ttl is how long a series is known after its last sample. A handle that comes
-// again is only work for those downstream that remember what they made of it.
+// ttl is how long a series is known after its last sample. If it returns later
+// with a new handle, downstream components only have to compute their cached
+// results again.
 const ttl = 15 * time.Minute
 
-// partitions divide the known series, so that requests do not wait for each other.
+// partitions is the number of partitions of the known series, so that requests do
+// not wait for each other.
 const partitions = 16
 
 // known are the series that were received, by their labels.
@@ -26,10 +28,10 @@ type known struct {
 	partitions [partitions]*batch.Interner
 
 	mu          sync.Mutex
-	families    map[string]*batch.Metadata // of remote write 1.0
-	familyBytes int                        // of their texts
-	told        time.Time                  // when series were last given what is known of their families
-	owed        bool                       // it has changed since
+	families    map[string]*batch.Metadata // metadata of remote write 1.0
+	familyBytes int                        // size of its texts
+	told        time.Time                  // the last time at which series received changed metadata
+	owed        bool                       // the metadata has changed since
 }
 
 func newKnown() *known {
@@ -42,8 +44,8 @@ func newKnown() *known {
 
 func (k *known) partition(hash uint64) *batch.Interner { return k.partitions[hash>>60%partitions] }
 
-// lookup returns the series with the labels as batch.Series.AppendWire writes them,
-// nil when it is not known.
+// lookup returns the series with labels encoded as by batch.Series.AppendWire, or
+// nil if it is unknown.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
 	hash := batch.Hash(wire)
 	return k.partition(hash).Lookup(hash, wire, now)
@@ -67,7 +69,7 @@ func (k *known) len() int {
 	return n
 }
 
-// size returns how many series are known and about how many bytes they take.
+// size returns the number of known series and their approximate size in bytes.
 func (k *known) size() (n, bytes int) {
 	for _, in := range k.partitions {
 		m, b := in.Size()
@@ -82,19 +84,19 @@ func (k *known) clear() {
 	}
 }
 
-// maxFamilies and maxFamilyBytes bound the metadata that is kept of families.
+// maxFamilies and maxFamilyBytes limit the stored metadata of families.
 const (
 	maxFamilies    = 50_000
 	maxFamilyBytes = 32 << 20
 )
 
-// tellEvery is how often known series are given what changed of their families: it
-// takes a look at all of them, and a request that changes something may be small.
+// tellEvery is the minimum interval at which known series receive changed
+// metadata. It requires a scan of all series, and small requests could cause it.
 const tellEvery = time.Second
 
-// setMetadata keeps the metadata of families, which remote write 1.0 sends beside
-// the series, and gives it to the series that are known, at the latest when tell is
-// called tellEvery later.
+// setMetadata stores the metadata of families, which remote write 1.0 sends
+// separately from the series. The known series receive it immediately, or with
+// the next call of sendDeferred after tellEvery.
 func (k *known) setMetadata(families map[string]batch.Metadata, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,7 +122,7 @@ func (k *known) setMetadata(families map[string]batch.Metadata, now time.Time) {
 	k.tellLocked(now)
 }
 
-// sendDeferred gives series what is owed to them.
+// sendDeferred gives series the metadata that is pending.
 func (k *known) sendDeferred(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,8 +143,8 @@ func (k *known) tellLocked(now time.Time) {
 	}
 }
 
-// family returns the metadata of the family that a metric belongs to. mu is
-// held.
+// family returns the metadata of the family to which a metric belongs. The caller
+// holds mu.
 func (k *known) family(metric string) *batch.Metadata {
 	if len(k.families) == 0 {
 		return nil
@@ -158,11 +160,11 @@ func (k *known) family(metric string) *batch.Metadata {
 	return nil
 }
 
-// badSeries is why a series is not accepted.
+// badSeries is the reason why a series is not accepted.
 type badSeries struct {
-	reason string // of metrics
+	reason string // the label value for metrics
 	err    error
-	refuse bool // to be told to the client of remote write 1.0
+	refuse bool // the client of remote write 1.0 gets an error
 }
 
 func (e *badSeries) Error() string { return e.err.Error() }
@@ -173,10 +175,10 @@ var (
 	errUTF8     = errors.New("a value is not valid UTF-8")
 )
 
-// normalize sorts labels and drops empty ones, after Prometheus's checks in
-// Prometheus's order: a name and valid UTF-8, nothing twice.
+// normalize sorts labels and removes empty ones, after Prometheus's checks in
+// Prometheus's order: there must be a name, valid UTF-8 and no duplicates.
 func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
-	if n := lim.LabelLimit; n > 0 && len(ls) > n { // before they are sorted: they may be millions
+	if n := lim.LabelLimit; n > 0 && len(ls) > n { // before sorting, because there may be millions
 		some := 0
 		for _, l := range ls {
 			if l.Value != "" {
@@ -212,7 +214,7 @@ func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
 	return ls, lim.check(ls)
 }
 
-// overLimit says that a series is over a limit of labels.
+// overLimit returns the error for a series that exceeds a limit of labels.
 func overLimit(ls []batch.Label, format string, args ...any) *badSeries {
 	return &badSeries{reason: "label_limit", refuse: true, err: fmt.Errorf("series %s is over a limit: "+format, append([]any{show(ls)}, args...)...)}
 }
@@ -226,7 +228,7 @@ func (lim *Limits) exceeded(name, value int) bool {
 	return lim.LabelNameLengthLimit > 0 && name > lim.LabelNameLengthLimit || lim.LabelValueLengthLimit > 0 && value > lim.LabelValueLengthLimit
 }
 
-// check looks at the lengths of labels.
+// check checks the lengths of labels.
 func (lim *Limits) check(ls []batch.Label) *badSeries {
 	for _, l := range ls {
 		if n := lim.LabelNameLengthLimit; n > 0 && len(l.Name) > n {
@@ -239,7 +241,7 @@ func (lim *Limits) check(ls []batch.Label) *badSeries {
 	return nil
 }
 
-// shown shows a series in a message, if that is needed.
+// shown formats a series for a message only if it is needed.
 type shown struct{ s *batch.Series }
 
 func (s shown) String() string {
@@ -252,7 +254,7 @@ func (s shown) String() string {
 	return show(s.s.AppendLabels(nil))
 }
 
-// show returns labels for a message: short, and valid UTF-8.
+// show formats labels for a message: short, and in valid UTF-8.
 func show(ls []batch.Label) string {
 	var b strings.Builder
 	b.WriteByte('{')

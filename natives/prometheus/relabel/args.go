@@ -24,7 +24,7 @@ type Arguments struct {
 	CacheTTL *time.Duration `alloy:"cache_ttl,attr,optional"`
 }
 
-// SetToDefault leaves everything unset.
+// SetToDefault leaves all arguments unset.
 func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Validate accepts the values that Alloy accepts.
@@ -46,7 +46,7 @@ func (a *Arguments) Validate() error {
 
 var _ component.Warner = (*Arguments)(nil)
 
-// Warnings names the arguments that were written in vain.
+// Warnings names the arguments that have no effect.
 func (a *Arguments) Warnings() (ws []string) {
 	if a.MaxCacheSize != nil {
 		ws = append(ws, "max_cache_size has no effect")

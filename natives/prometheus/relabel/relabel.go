@@ -1,11 +1,11 @@
-// Package relabel is prometheus.relabel: it changes and drops series by their labels and
-// forwards their samples.
+// Package relabel is prometheus.relabel: it changes and drops series by their
+// labels and forwards their samples.
 //
-// The rules see labels only, so what they decide is remembered on the series
-// and costs a look-up per sample. A change of the rules reaches every series
-// at its source's next batch; series that the old rules made and the new ones
-// do not get a staleness marker in that batch. Metadata follows the source
-// series, whatever name the rules give.
+// The rules only read labels, so the result is cached for each series and costs
+// one look-up per sample. A change of the rules takes effect for a series with
+// the next batch of its source. Series that only the old rules created get a
+// staleness marker in that batch. The metadata is always that of the original
+// series, whatever name the rules set.
 package relabel
 
 import (
@@ -34,7 +34,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.relabel.
+// Component is the component of a prometheus.relabel node.
 type Component struct {
 	*ruleset.Worker[*rule.Relabeler]
 }
@@ -45,7 +45,7 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// Update takes new arguments. Results for series are kept unless
+// Update applies new arguments. Results for series are kept unless
 // the rules changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
@@ -56,7 +56,7 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// ConsumeMetrics applies the rules to b and sends what they leave.
+// ConsumeMetrics applies the rules to b and sends the remaining samples.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil

@@ -49,7 +49,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a prometheus.remote_write node's component.
+// Component is the component of a prometheus.remote_write node.
 type Component struct {
 	o         component.Options
 	endpoints *outbox.Endpoints[*endpoint]

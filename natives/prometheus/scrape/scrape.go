@@ -43,7 +43,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a prometheus.scrape node's component.
+// Component is the component of a prometheus.scrape node.
 type Component struct {
 	opts    component.Options
 	http    service.HTTPData

@@ -38,7 +38,7 @@ type Arguments struct {
 	Client Client `alloy:"client,block,optional"`
 }
 
-// Client is the block client.
+// Client is the content of the block client.
 type Client struct {
 	HTTP httpclient.Arguments `alloy:",squash"`
 }
@@ -46,7 +46,7 @@ type Client struct {
 // SetToDefault sets the defaults of Alloy.
 func (c *Client) SetToDefault() { c.HTTP.SetToDefault() }
 
-// Validate returns all that is wrong with the client, joined.
+// Validate returns all errors in the block, joined.
 func (c *Client) Validate() error { return c.HTTP.Validate() }
 
 // SetToDefault sets the defaults of Alloy.
@@ -55,7 +55,7 @@ func (a *Arguments) SetToDefault() {
 	a.Client.SetToDefault()
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if a.PollFrequency <= 0 {
@@ -71,7 +71,7 @@ func (a *Arguments) Validate() error {
 	}
 	if req, err := http.NewRequest(http.MethodGet, a.URL, nil); err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the URL, which may have a password in it
+			err = e.Err // without the URL, which may contain a password
 		}
 		errs = append(errs, fmt.Errorf("cannot parse url: %w", err))
 	} else if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Host == "" {
@@ -86,7 +86,7 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// isHeader reports whether a request can have the header.
+// isHeader reports whether a header is valid in a request.
 func isHeader(name, value string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {

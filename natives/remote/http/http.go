@@ -1,11 +1,11 @@
-// Package http is remote.http: it polls a URL and exports the response, and exports it
-// again when it changes.
+// Package http is remote.http: it polls a URL and exports the response, and
+// exports it again when it changes.
 //
-// Nodes that refer to it wait for the first answer; nothing else does. A URL
-// that cannot be had makes the node unhealthy and leaves the last content
-// exported, so that what depends on it keeps running; one that never answered
-// is asked again soon. Where the server sends an ETag or Last-Modified, content
-// that did not change is not sent again.
+// Nodes that refer to it wait for the first response; other nodes do not. If the
+// URL cannot be read, the node becomes unhealthy and the last content stays
+// exported, so that dependent nodes continue to run. A URL that has never
+// responded is retried soon. If the server sends an ETag or Last-Modified,
+// unchanged content is not transferred again.
 package http
 
 import (
@@ -28,11 +28,12 @@ import (
 	"github.com/weir-run/weir/engine/httpclient"
 )
 
-// maxContent is far beyond what belongs into an argument.
+// maxContent is the maximum size of the content. It is far larger than any
+// sensible argument.
 const maxContent = 16 << 20
 
-// soon is when a URL that has not answered yet is asked again; then after twice
-// that, up to poll_frequency.
+// soon is the first delay before a URL that has never responded is requested
+// again. It doubles up to poll_frequency.
 const soon = time.Second
 
 // Registration describes remote.http.
@@ -52,16 +53,16 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one remote.http.
+// Component is the component of a remote.http node.
 type Component struct {
 	opts    component.Options
-	changed chan struct{} // the poller did
+	changed chan struct{} // has a value if the poller changed
 
 	mu     sync.Mutex
 	poller *poller
-	cancel context.CancelFunc // ends the poll on its way; nil before the first
+	cancel context.CancelFunc // ends the poll in progress; nil before the first
 
-	trouble string // as last logged; Run's
+	trouble string // the last logged problem; only used by Run
 }
 
 var (
@@ -70,24 +71,24 @@ var (
 	_ component.Sourced   = (*Component)(nil)
 )
 
-// poller is one set of arguments at work.
+// poller polls with one set of arguments.
 type poller struct {
 	args   Arguments
 	client *http.Client
-	// Run's.
+	// Only used by Run.
 	answered bool
-	wait     time.Duration // between polls, until it answered
-	// Validators that the server sent with the exported content.
+	wait     time.Duration // the delay until the next poll while the URL has never responded
+	// Validators from the response with the exported content.
 	etag, modified string
 }
 
-// Update takes new arguments; Run polls at once.
+// Update applies new arguments. Run polls immediately.
 func (c *Component) Update(args any) error {
 	p := &poller{args: *args.(*Arguments), wait: soon}
 	agent := c.opts.UserAgent
 	for _, name := range slices.Sorted(maps.Keys(p.args.Headers)) {
 		value := p.args.Headers[name]
-		if strings.EqualFold(name, "User-Agent") { // the client's own would win
+		if strings.EqualFold(name, "User-Agent") { // the client's own would override it
 			agent = value
 		}
 	}
@@ -121,7 +122,7 @@ func (c *Component) Sourced() []string {
 // Run polls until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	t := c.opts.Clock.NewTimer(soon)
-	t.Stop() // the first poll is that of Build's Update
+	t.Stop() // the Update in Build triggers the first poll
 	defer t.Stop()
 	defer func() {
 		c.mu.Lock()
@@ -139,15 +140,15 @@ func (c *Component) Run(ctx context.Context) error {
 		p, one := c.begin(ctx)
 		c.poll(one, p)
 		if one.Err() != nil {
-			p.client.CloseIdleConnections() // it may have been replaced meanwhile
+			p.client.CloseIdleConnections() // the client may have been replaced in the meantime
 			continue
 		}
 		t.Reset(p.next())
 	}
 }
 
-// begin returns the poller of now and the context of one poll, which ends when
-// there is another poller.
+// begin returns the current poller and the context for one poll, which ends when
+// the poller is replaced.
 func (c *Component) begin(ctx context.Context) (*poller, context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +159,7 @@ func (c *Component) begin(ctx context.Context) (*poller, context.Context) {
 	return c.poller, ctx
 }
 
-// next returns how long after a poll the next one is.
+// next returns the delay between a poll and the next one.
 func (p *poller) next() time.Duration {
 	if p.answered {
 		return p.args.PollFrequency
@@ -168,11 +169,11 @@ func (p *poller) next() time.Duration {
 	return d
 }
 
-// poll exports what the URL answers and reports how that went.
+// poll exports the content of the URL and reports the health.
 func (c *Component) poll(ctx context.Context, p *poller) {
 	content, err := p.get(ctx)
 	if ctx.Err() != nil {
-		return // nobody asks any more
+		return // the poller was replaced
 	}
 	health := component.Health{State: component.Healthy, Message: "polled the URL", Time: c.opts.Clock.Now()}
 	switch {
@@ -186,7 +187,7 @@ func (c *Component) poll(ctx context.Context, p *poller) {
 	c.opts.Health(health)
 }
 
-// log says how polling goes when that changes.
+// log logs changes of the state of polling.
 func (c *Component) log(h component.Health) {
 	trouble := ""
 	if h.State == component.Unhealthy {
@@ -217,13 +218,13 @@ func (p *poller) get(ctx context.Context) (string, error) {
 		return "", err
 	}
 	switch {
-	case p.args.Method != http.MethodGet: // an answer to others depends on more
+	case p.args.Method != http.MethodGet: // the response to other methods may depend on more
 	case p.etag != "":
 		req.Header.Set("If-None-Match", p.etag)
 	case p.modified != "":
 		req.Header.Set("If-Modified-Since", p.modified)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.args.Headers)) { // of two ways to write one, the same each time
+	for _, name := range slices.Sorted(maps.Keys(p.args.Headers)) { // a header may be set in two spellings: use the same one each time
 		value := p.args.Headers[name]
 		req.Header.Set(name, value)
 		if strings.EqualFold(name, "Host") {
@@ -252,8 +253,8 @@ func (p *poller) get(ctx context.Context) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// withoutURL returns err without the URL, of which others tell what is not secret,
-// and with the reason for which ctx ended if it did.
+// withoutURL returns err without the URL, whose public part is logged elsewhere.
+// If ctx ended, the error is its cause.
 func withoutURL(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -264,7 +265,7 @@ func withoutURL(ctx context.Context, err error) error {
 	return err
 }
 
-// address is a URL without what may be secret in it.
+// address returns the parts of a URL that are not secret.
 func address(u *url.URL) string {
 	c := *u
 	c.User, c.RawQuery, c.Fragment = nil, "", ""

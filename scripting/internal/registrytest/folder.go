@@ -1,5 +1,5 @@
-// Package registrytest has what tests of scripted components share: a folder of
-// scripts with its catalog, and arguments of blocks.
+// Package registrytest contains helpers for tests of scripted components: a
+// folder of scripts with its catalog, and arguments of blocks.
 package registrytest
 
 import (
@@ -26,7 +26,7 @@ import (
 // Script is a transform that does nothing.
 const Script = "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch) end }\n"
 
-// Other is Lua under another extension.
+// Other is Lua with another file extension.
 type Other struct{ *lua.Language }
 
 // Name returns the name of the language.
@@ -62,7 +62,7 @@ func (f Folder) Write(path, text string) string {
 	return full
 }
 
-// Catalog returns the catalog of the folder, and of scripts that ship with weir.
+// Catalog returns the catalog of the folder and of the given embedded scripts.
 func (f Folder) Catalog(embedded map[string]string) component.Catalog {
 	f.T.Helper()
 	files := fstest.MapFS{}
@@ -78,7 +78,7 @@ func (f Folder) Catalog(embedded map[string]string) component.Catalog {
 	return c
 }
 
-// Lookup returns the registration of a name, which there must be.
+// Lookup returns the registration of a name. It must exist.
 func Lookup(t testing.TB, c component.Catalog, name string) component.Registration {
 	t.Helper()
 	r, ok := c.Lookup(name)
@@ -91,8 +91,8 @@ func Lookup(t testing.TB, c component.Catalog, name string) component.Registrati
 	return r
 }
 
-// Decode decodes the attributes of a block into args, with sink as forward_to if
-// the component sends anything.
+// Decode decodes the attributes of a block into args, with sink as forward_to
+// if the component sends data.
 func Decode(args any, attrs string, sink *flowtest.Sink) error {
 	if !reflect.ValueOf(args).Elem().FieldByName("ForwardTo").IsValid() {
 		return Evaluate(args, Patient(attrs), nil)
@@ -100,8 +100,8 @@ func Decode(args any, attrs string, sink *flowtest.Sink) error {
 	return Evaluate(args, "forward_to = [sink]\n"+Patient(attrs), sink.Receiver())
 }
 
-// Patient gives scripts more time than they have by default, unless attrs says
-// how much: a machine may be that busy, and the race detector is slow.
+// Patient gives scripts more time than the default, unless attrs sets a limit:
+// the machine may be busy, and the race detector is slow.
 func Patient(attrs string) string {
 	const limits = "script {\nlimits { time = \"10s\" }\n"
 	if strings.Contains(attrs, "limits") {

@@ -19,63 +19,66 @@ import (
 	"github.com/weir-run/weir/engine/httpclient"
 )
 
-// Exports of every component that discovers.
+// Exports of all discovery components.
 type Exports struct {
-	// The targets found: maps of labels, of which __address__ is where to
-	// scrape and __meta_… are what is known of it.
+	// The targets found, as maps of labels. __address__ is the address to scrape;
+	// __meta_… are metadata about the target.
 	Targets []map[string]string `alloy:"targets,attr"`
 }
 
-// Kind is a way to discover.
+// Kind is a kind of discovery.
 type Kind struct {
 	// Config returns Prometheus's configuration for decoded arguments.
 	Config func(args any) (sd.Config, error)
-	// Files returns the files, absolute, that need a new discoverer when they
-	// change; patterns are allowed. nil for none.
+	// Files returns the absolute paths, or patterns, of the files that require a
+	// new discoverer when they change. It may be nil.
 	Files func(args any) []string
 	// Rereads returns the files, absolute, that a discoverer reads again by itself.
 	// nil for none.
 	Rereads func(args any) []string
 
-	// Stream is of discoverers whose updates are about some sources; otherwise
-	// an update has everything there is.
+	// Stream is true if an update of the discoverer contains only some sources.
+	// Otherwise, each update contains all sources.
 	Stream bool
-	// Forget is how long after the last error a stream is taken to be well
-	// again: longer than it takes to fail once more. It tells of errors only.
+	// Forget is the time without errors after which a stream counts as healthy
+	// again. It must be longer than the time until an attempt fails. A stream
+	// only reports errors, not success.
 	Forget time.Duration
-	// Failures names a counter of Prometheus's that counts errors which are not
-	// logged with the logger that it is given. Empty for none.
+	// Failures is the name of a Prometheus counter of errors that are not logged
+	// to the given logger. It may be empty.
 	Failures string
 }
 
 const (
-	// pause is between two exports.
+	// pause is the minimum time between two exports.
 	pause = 250 * time.Millisecond
-	// quiet is how long nothing must have come from a stream for its answer to
-	// be complete, and settled when that is taken for granted in any case.
+	// quiet is how long a stream must send nothing until its initial list counts
+	// as complete, and settled is the maximum time until then.
 	quiet   = time.Second
 	settled = 10 * time.Second
-	// look is how often a stream is looked after.
+	// look is the interval at which a stream is checked.
 	look = time.Second
-	// again is how long a stream whose update was refused is left as it is.
+	// again is the time after which a stream whose update was refused is
+	// restarted.
 	again = time.Minute
-	// grace is how long a discoverer that was stopped is waited for. Consul's
-	// sleeps up to 15 s or its refresh interval before it looks whether it was.
+	// grace is how long weir waits for a stopped discoverer. That of Consul
+	// sleeps up to 15 s or its refresh interval before it notices that it was
+	// stopped.
 	grace = 2 * time.Second
 )
 
-// Component is one discovery.
+// Component is a discovery component.
 type Component struct {
 	opts    component.Options
 	kind    Kind
 	metrics *metrics
-	set     *Set // Run's
+	set     *Set // used by Run
 	failed  failures
 
-	changed chan struct{} // holds a signal when next was set
+	changed chan struct{} // has a value if next was set
 
 	mu    sync.Mutex
-	args  any // of next, or of the last one
+	args  any // the arguments of next, or of the last discoverer
 	next  *discoverer
 	files []string
 	// digest is that of the files that need a new discoverer. Only kinds with Rereads
@@ -95,7 +98,7 @@ var (
 // decoded and valid.
 func New(o component.Options, kind Kind, args any, previous component.Component) (*Component, error) {
 	c := &Component{opts: o, kind: kind, set: new(Set), changed: make(chan struct{}, 1)}
-	if p, ok := previous.(*Component); ok { // its Run ends before ours begins
+	if p, ok := previous.(*Component); ok { // its Run ends before the Run of this one begins
 		c.set, c.metrics = p.set, p.metrics
 	}
 	if err := c.Update(args); err != nil {
@@ -162,7 +165,7 @@ func (c *Component) Sourced() []string {
 	return c.files
 }
 
-// discoverer is one of Prometheus's.
+// discoverer is a discoverer of Prometheus.
 type discoverer struct {
 	sd.Discoverer
 	up      chan []*targetgroup.Group
@@ -170,7 +173,7 @@ type discoverer struct {
 	stopped atomic.Bool
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
 	Targets    int       `json:"targets"`
 	Groups     int       `json:"groups"`
@@ -187,8 +190,8 @@ func (c *Component) DebugInfo() any {
 	return info
 }
 
-// fail takes an error of the discoverer, from any of its goroutines. It
-// reports whether it is to be logged.
+// fail records an error of the discoverer. Any goroutine may call it. It reports
+// whether the error is to be logged.
 func (c *Component) fail(text string, part bool) (news bool) {
 	c.metrics.errors.Inc()
 	news = c.failed.addError(text, part && !c.kind.Stream, c.opts.Clock.Now())
@@ -204,7 +207,7 @@ func (c *Component) report(state component.HealthState, msg string) {
 	c.opts.Health(component.Health{State: state, Message: msg, Time: c.opts.Clock.Now()})
 }
 
-// start runs d until it is stopped. What it panics with comes out of done.
+// start runs d until it is stopped. If it panics, the error is sent to done.
 func (d *discoverer) start(ctx context.Context, wg *sync.WaitGroup, done chan<- error) {
 	ctx, d.cancel = context.WithCancel(ctx)
 	wg.Go(func() {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// nothingFound is what Prometheus's refresh package logs when no update
-// follows. Other errors are about a part of the update that comes next.
+// nothingFound is the message that Prometheus's refresh package logs if no update
+// follows. Other errors concern a part of the next update.
 const nothingFound = "Unable to refresh target groups"
 
-// failures is what went wrong lately. Prometheus's discoverers tell only the
-// log that they are given.
+// failures are the recent errors. Prometheus's discoverers only report them to
+// their logger.
 type failures struct {
 	mu      sync.Mutex
-	partial []string // since the last update
+	partial []string // errors since the last update
 	last    string
-	shown   string // the error that has been logged
+	shown   string // the last logged error
 	at      time.Time
 }
 
-// addError takes an error. It reports whether it is news.
+// addError adds an error. It reports whether the error is new.
 func (f *failures) addError(text string, part bool, now time.Time) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,8 +38,7 @@ func (f *failures) addError(text string, part bool, now time.Time) (news bool) {
 	return news
 }
 
-// takeErrors returns the errors about the update at hand, "" for none, and forgets
-// them.
+// takeErrors returns the errors for the current update, or "", and removes them.
 func (f *failures) takeErrors() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +55,7 @@ func (f *failures) takeErrors() string {
 	return strings.Join(texts, "; ")
 }
 
-// forget forgets errors of before then, and reports whether none is left.
+// forget removes errors before then, and reports whether none are left.
 func (f *failures) forget(then time.Time) (none bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,12 +71,12 @@ func (f *failures) current() string {
 	return f.last
 }
 
-// listener is a slog.Handler between a discoverer and the node's log. An error
-// that comes again and again is logged once.
+// listener is a slog.Handler between a discoverer and the log of the node. It
+// logs a repeated error only once.
 type listener struct {
 	slog.Handler
 	failed func(text string, part bool) (news bool)
-	deaf   *atomic.Bool // the discoverer was stopped: what it says is no news
+	deaf   *atomic.Bool // the discoverer was stopped: its messages are not logged
 }
 
 func (l listener) Enabled(ctx context.Context, level slog.Level) bool {
@@ -107,7 +106,7 @@ func (l listener) WithGroup(name string) slog.Handler {
 	return l
 }
 
-// text returns an error record in our voice: what it is about, then the error.
+// text formats an error record: the message, then the error.
 func text(r slog.Record) string {
 	var about []string
 	err := ""

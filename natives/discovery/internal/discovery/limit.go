@@ -7,12 +7,14 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// The limits of what a component finds. An update that exceeds one is not used:
-// the targets that were known before stay.
+// The limits for the targets of a component. An update that exceeds one is
+// ignored, and the known targets stay.
 const (
-	// MaxTargets is the most targets, and the default target_limit of a scrape.
+	// MaxTargets is the maximum number of targets. It is also the default
+	// target_limit of a scrape.
 	MaxTargets = 100_000
-	// MaxLabels is the most bytes of their labels, with labelBytes for each label.
+	// MaxLabels is the maximum size of their labels in bytes, including
+	// labelBytes for each label.
 	MaxLabels  = 256 << 20
 	labelBytes = 32
 )
@@ -22,8 +24,9 @@ var (
 	errLabels  = fmt.Errorf("the labels of the targets that were found are larger than %d MiB: narrow the discovery, or divide it among several blocks", MaxLabels>>20)
 )
 
-// size returns the bytes of the labels of all targets of a group. Each target has
-// its group's labels again, so that a short text can name very many.
+// size returns the size in bytes of the labels of all targets of a group. Each
+// target includes the labels of the group, so a short text can result in very
+// large targets.
 func size(g *targetgroup.Group) int {
 	bytes := len(g.Targets) * labelsSize(g.Labels)
 	for _, t := range g.Targets {
@@ -39,8 +42,8 @@ func labelsSize(ls model.LabelSet) (bytes int) {
 	return bytes
 }
 
-// check returns why groups would exceed a limit: together with the sources that
-// they do not name, or instead of all that is known.
+// check returns an error if groups would exceed a limit: together with the known
+// sources that they do not contain, or else by themselves.
 func (s *Set) check(groups []*targetgroup.Group, together bool) error {
 	targets, bytes := 0, 0
 	if together {

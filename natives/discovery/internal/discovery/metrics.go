@@ -9,8 +9,8 @@ import (
 	sd "github.com/prometheus/prometheus/discovery"
 )
 
-// metrics are ours and those of the discovery. They outlive the component: the
-// one that replaces it registers them again.
+// metrics are the metrics of the component and of the discovery. They outlive the
+// component: its successor registers them again.
 type metrics struct {
 	targets prometheus.Gauge
 	updates prometheus.Counter
@@ -21,7 +21,7 @@ type metrics struct {
 	collected collected
 }
 
-// collected is a Registerer that keeps what it is given.
+// collected is a Registerer that stores its collectors.
 type collected []prometheus.Collector
 
 func (c *collected) Register(p prometheus.Collector) error {
@@ -65,7 +65,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	return nil
 }
 
-// counter returns the counter with the given name, nil when there is none.
+// counter returns the counter with the given name, or nil.
 func (m *metrics) counter(name string) prometheus.Counter {
 	for _, c := range m.collected {
 		counter, ok := c.(prometheus.Counter)

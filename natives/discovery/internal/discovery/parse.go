@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// ParseJSON returns the groups of a JSON text in the format of Prometheus's file
-// and HTTP service discovery. Their labels are not nil, their sources are empty.
-// It stops at the first target or group beyond MaxTargets: decoded, they take
-// many times the size of the text.
+// ParseJSON parses JSON in the format of Prometheus's file and HTTP service
+// discovery. The labels of the groups are not nil; their sources are empty. It
+// stops at the first target or group beyond MaxTargets, because decoded targets
+// take many times the size of the text.
 func ParseJSON(text []byte) (groups []*targetgroup.Group, err error) {
 	defer func() {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -28,7 +28,7 @@ func ParseJSON(text []byte) (groups []*targetgroup.Group, err error) {
 		return nil, err
 	}
 	if first != json.Delim('[') {
-		if first != nil { // Prometheus takes null for an empty list
+		if first != nil { // Prometheus accepts null as an empty list
 			return nil, errors.New("the text is not a JSON list of groups of targets")
 		}
 		return nil, ended(dec)

@@ -16,27 +16,27 @@ import (
 
 var errEnded = errors.New("the discovery ended by itself")
 
-// run is one Run of a Component: the discoverer of now and what is due.
+// run is the state of Run: the current discoverer and pending work.
 type run struct {
 	*Component
 	d        *discoverer
 	ended    chan error
-	export   clock.Timer // when the next export is due; stopped when none is
-	waiting  bool        // for export
-	exported time.Time   // zero before the first
+	export   clock.Timer // fires when the next export is due; stopped if none is pending
+	waiting  bool        // an export is pending
+	exported time.Time   // zero before the first export
 
-	// Of streams.
-	failures      prometheus.Counter // nil for none
+	// Only for streams.
+	failures      prometheus.Counter // may be nil
 	counted       float64
-	began, latest time.Time // the discoverer, and the last update
-	complete      bool      // the discoverer has told everything
+	began, latest time.Time // the times of the start of the discoverer and of the last update
+	complete      bool      // the discoverer has sent all targets
 
-	over    error     // the limit that what is found exceeds
-	refused time.Time // when the discoverer's first update was refused for that, zero for none
+	over    error     // the limit that the discovered targets exceed
+	refused time.Time // when the first update of the discoverer was refused because of a limit; otherwise zero
 }
 
-// Run discovers until ctx ends. It returns an error when the discovery ends or
-// panics, to be built again.
+// Run discovers until ctx ends. If the discovery ends or panics, it returns an
+// error, and the component is built again.
 func (c *Component) Run(ctx context.Context) error {
 	r := &run{Component: c, ended: make(chan error, 1), export: c.opts.Clock.NewTimer(pause)}
 	r.export.Stop()
@@ -80,7 +80,7 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 }
 
-// begin puts the next discoverer in the place of the one that runs.
+// begin replaces the running discoverer by the next one.
 func (r *run) begin(ctx context.Context, wg *sync.WaitGroup) {
 	r.mu.Lock()
 	next := r.next
@@ -98,8 +98,9 @@ func (r *run) begin(ctx context.Context, wg *sync.WaitGroup) {
 	next.start(ctx, wg, r.ended)
 }
 
-// stopDiscoverers stops the discoverer and waits for all there were, but not for one
-// that sleeps. Such a one holds nothing but itself and ends when it wakes up.
+// stopDiscoverers stops the discoverer and waits for all previous ones, except
+// for one that sleeps. Such a discoverer holds no resources and ends when it
+// wakes up.
 func (r *run) stopDiscoverers(wg *sync.WaitGroup) {
 	if r.d == nil {
 		return
@@ -118,7 +119,7 @@ func (r *run) stopDiscoverers(wg *sync.WaitGroup) {
 	}
 }
 
-// receive takes an update.
+// receive processes an update.
 func (r *run) receive(groups []*targetgroup.Group) {
 	r.latest = r.opts.Clock.Now()
 	if r.exceeds(groups) {
@@ -136,7 +137,7 @@ func (r *run) receive(groups []*targetgroup.Group) {
 	}
 	var failed string
 	if !r.kind.Stream {
-		// An update that lacks something says nothing about what it lacks.
+		// If an update is incomplete, the missing part is unknown.
 		if failed = r.failed.takeErrors(); failed == "" {
 			changed = r.set.Retain(func(source string) bool { return sources[source] }) || changed
 		}
@@ -147,9 +148,9 @@ func (r *run) receive(groups []*targetgroup.Group) {
 	r.reportHealth(failed)
 }
 
-// exceeds reports whether an update is refused for a limit.
+// exceeds reports whether an update is refused because of a limit.
 func (r *run) exceeds(groups []*targetgroup.Group) bool {
-	// Targets that an update lacks because of an error stay.
+	// Targets that are missing in an update because of an error stay.
 	err := r.set.check(groups, r.kind.Stream || r.failed.current() != "")
 	if err == nil {
 		if !r.kind.Stream {
@@ -168,7 +169,7 @@ func (r *run) exceeds(groups []*targetgroup.Group) bool {
 	return true
 }
 
-// reportHealth reports how it goes; failed is empty or says what does not.
+// reportHealth reports the health. failed is the current failure, or "".
 func (r *run) reportHealth(failed string) {
 	r.mu.Lock()
 	r.info = Info{Targets: r.set.targets, Groups: len(r.set.groups), LastUpdate: r.latest}
@@ -190,7 +191,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// exportIfDue exports now, or when the last export is long enough ago.
+// exportIfDue exports now if the last export was long enough ago; otherwise, it
+// schedules an export.
 func (r *run) exportIfDue(changed bool) {
 	if !changed || r.waiting {
 		return
@@ -211,8 +213,9 @@ func (r *run) send() {
 	r.opts.Export(Exports{Targets: r.set.Targets()})
 }
 
-// checkStream looks after a stream: whether it failed without a word, is well again,
-// or has told everything, so that what an earlier one found can go.
+// checkStream checks a stream: whether it failed without an error message, is
+// healthy again, or has sent all targets, so that the targets of the previous
+// discoverer can be removed.
 func (r *run) checkStream() {
 	now := r.opts.Clock.Now()
 	if r.failures != nil {
@@ -243,7 +246,8 @@ func (r *run) checkStream() {
 	}
 }
 
-// restartDiscovery discovers from the start: a stream does not repeat what was refused.
+// restartDiscovery starts the discovery again, because a stream does not repeat
+// an update that was refused.
 func (r *run) restartDiscovery() {
 	r.refused = time.Time{}
 	r.mu.Lock()

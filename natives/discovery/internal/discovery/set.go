@@ -11,23 +11,23 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// Set is the targets of all groups that are known, by source. The zero value
-// is empty. It is not safe for concurrent use.
+// Set contains the targets of all known groups, by source. The zero value is
+// empty. It is not safe for concurrent use.
 type Set struct {
 	groups  map[string]*group
-	round   int // of the discoverer that runs now
+	round   int // round of the current discoverer
 	targets int
-	size    int // of their labels, see size
+	size    int // size of their labels, see size
 }
 
-// group is what one source has.
+// group contains the targets of one source.
 type group struct {
 	round   int
 	entries []entry // sorted
 	size    int
 }
 
-// entry is a target with what it is sorted by.
+// entry is a target with its sort keys.
 type entry struct {
 	address string
 	hash    uint64
@@ -41,8 +41,8 @@ func (a entry) compare(b entry) int {
 	return cmp.Compare(a.hash, b.hash)
 }
 
-// Merge replaces what the source of g has, and reports whether that is another
-// set of targets than before.
+// Merge replaces the targets of the source of g, and reports whether the targets
+// changed.
 func (s *Set) Merge(g *targetgroup.Group) (changed bool) {
 	old := s.groups[g.Source]
 	if len(g.Targets) == 0 {
@@ -77,7 +77,7 @@ func (s *Set) drop(source string) (changed bool) {
 	return true
 }
 
-// Retain drops the sources that keep does not report.
+// Retain removes the sources for which keep returns false.
 func (s *Set) Retain(keep func(source string) bool) (changed bool) {
 	for source := range s.groups {
 		if !keep(source) {
@@ -87,10 +87,10 @@ func (s *Set) Retain(keep func(source string) bool) (changed bool) {
 	return changed
 }
 
-// Begin begins a new round: what is not merged in it, Prune drops.
+// Begin begins a new round. Prune removes the sources that are not merged in it.
 func (s *Set) Begin() { s.round++ }
 
-// Prune drops the sources of earlier rounds.
+// Prune removes the sources of earlier rounds.
 func (s *Set) Prune() (changed bool) {
 	for source, g := range s.groups {
 		if g.round != s.round {
@@ -112,9 +112,9 @@ func (s *Set) Targets() []map[string]string {
 	return out
 }
 
-// match returns the targets of g, sorted, with the maps of before where they
-// are equal, and how many had to be built. Nothing is allocated for a target
-// that stays.
+// match returns the sorted targets of g. It reuses the maps in before that are
+// equal. built is the number of new maps. It allocates nothing for an unchanged
+// target.
 func match(g *targetgroup.Group, before []entry) (entries []entry, built int) {
 	type found struct {
 		entry
@@ -147,10 +147,11 @@ func match(g *targetgroup.Group, before []entry) (entries []entry, built int) {
 	return entries, built
 }
 
-// hash of a target's labels, which win over those of its group, whatever the
-// order. It has no seed, so that targets of one address are in the same order
-// after a restart. Nothing is looked up by it: targets of one hash, which anybody
-// can make, are compared one by one with those before, each once.
+// hash returns a hash of the labels of a target, which override those of its
+// group, independent of their order. It has no random seed, so that targets with
+// the same address keep their order after a restart. It is not used in a hash
+// table: targets with equal hashes, which anyone can create, are each compared
+// once with the previous ones.
 func hash(target, group model.LabelSet) (sum uint64) {
 	for n, v := range target {
 		sum += pair(n, v)
@@ -166,7 +167,7 @@ func hash(target, group model.LabelSet) (sum uint64) {
 func pair(n model.LabelName, v model.LabelValue) uint64 {
 	h := xxhash.Sum64String(string(n))*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(xxhash.Sum64String(string(v)), 31)
 	h ^= h >> 32
-	h *= 0xd6e8feb86659fd93 // so that sums of pairs tell which value belongs to which name
+	h *= 0xd6e8feb86659fd93 // so that the sum of the pairs depends on which value belongs to which name
 	return h ^ h>>32
 }
 

@@ -1,12 +1,12 @@
-// Package clause is what the expr.* components have in common: expressions as
-// arguments, which signals they are for, a predicate that remembers what the
-// labels decide, and the report of expressions that fail. It is not a component.
+// Package clause is the common part of the expr.* components: expressions as
+// arguments, the signals that they support, a predicate that caches the results
+// of labels, and the report of failing expressions. It is not a component.
 //
-// A mistake in an expression is one of the config, found when it is decoded,
-// with the place in the file and in the expression. What can only be known of
-// a record (a regular expression made of a label, a number that is none) fails
-// there: that sample or line is left as it is, counted and shown in the node's
-// health.
+// An invalid expression is an error in the config. It is reported when the config
+// is decoded, with the position in the file and in the expression. Errors that
+// depend on a record (a regular expression built from a label, a text that is not
+// a number) occur at run time: the sample or line is left unchanged, and the
+// failure is counted and shown in the node's health.
 package clause
 
 import (
@@ -16,10 +16,10 @@ import (
 )
 
 // Predicate is the source of an expression over samples, lines or both that
-// compiles and is true or false.
+// compiles and returns a boolean.
 type Predicate string
 
-// UnmarshalText accepts what compiles.
+// UnmarshalText accepts expressions that compile.
 func (p *Predicate) UnmarshalText(text []byte) error {
 	return accept(p, text, expr.Bool, expr.CompileEither)
 }
@@ -31,10 +31,10 @@ func (p Predicate) MarshalText() ([]byte, error) { return []byte(p), nil }
 func (p Predicate) Compile() expr.Programs { return must(p, expr.Bool, expr.CompileEither) }
 
 // Text is the source of an expression over samples, lines or both that compiles
-// and is a string.
+// and returns a string.
 type Text string
 
-// UnmarshalText accepts what compiles.
+// UnmarshalText accepts expressions that compile.
 func (t *Text) UnmarshalText(text []byte) error {
 	return accept(t, text, expr.String, expr.CompileEither)
 }
@@ -45,11 +45,11 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(t), nil }
 // Compile returns the expression. It panics on one that UnmarshalText refuses.
 func (t Text) Compile() expr.Programs { return must(t, expr.String, expr.CompileEither) }
 
-// SampleNumber is the source of an expression over samples that compiles and is a
-// number.
+// SampleNumber is the source of an expression over samples that compiles and
+// returns a number.
 type SampleNumber string
 
-// UnmarshalText accepts what compiles.
+// UnmarshalText accepts expressions that compile.
 func (n *SampleNumber) UnmarshalText(text []byte) error {
 	return accept(n, text, expr.Number, expr.Compile)
 }
@@ -60,11 +60,11 @@ func (n SampleNumber) MarshalText() ([]byte, error) { return []byte(n), nil }
 // Compile returns the expression. It panics on one that UnmarshalText refuses.
 func (n SampleNumber) Compile() *expr.Program { return must(n, expr.Number, expr.Compile) }
 
-// SampleText is the source of an expression over samples that compiles and is a
-// string.
+// SampleText is the source of an expression over samples that compiles and
+// returns a string.
 type SampleText string
 
-// UnmarshalText accepts what compiles.
+// UnmarshalText accepts expressions that compile.
 func (t *SampleText) UnmarshalText(text []byte) error {
 	return accept(t, text, expr.String, expr.Compile)
 }
@@ -75,11 +75,11 @@ func (t SampleText) MarshalText() ([]byte, error) { return []byte(t), nil }
 // Compile returns the expression. It panics on one that UnmarshalText refuses.
 func (t SampleText) Compile() *expr.Program { return must(t, expr.String, expr.Compile) }
 
-// LineText is the source of an expression over log lines that compiles and is a
-// string.
+// LineText is the source of an expression over log lines that compiles and
+// returns a string.
 type LineText string
 
-// UnmarshalText accepts what compiles.
+// UnmarshalText accepts expressions that compile.
 func (t *LineText) UnmarshalText(text []byte) error {
 	return accept(t, text, expr.String, expr.CompileLogs)
 }

@@ -15,24 +15,25 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// failureAge is after how long without a batch a source that failed last no
-// longer makes its node unhealthy: it is gone.
+// failureAge is the time without a batch after which a source whose last batch
+// failed does not make its node unhealthy any more, because it is considered
+// removed.
 const failureAge = 10 * time.Minute
 
-// Failures turns expressions that fail on samples and lines into a counter, one line in
-// the log and the node's health. It is handed from component to component. Its
-// methods are safe for concurrent use.
+// Failures reports expressions that fail on samples and lines: with a counter,
+// one log line and the node's health. It is passed from component to component.
+// Its methods are safe for concurrent use.
 type Failures struct {
 	count *prometheus.CounterVec
 
 	mu      sync.Mutex
-	failing map[uint64]time.Time // sources in whose last batch something failed
+	failing map[uint64]time.Time // sources whose last batch contained a failure
 	pruned  time.Time
-	message string // of the health; "" while it is healthy
+	message string // the health message; "" while it is healthy
 }
 
-// NewFailures returns Failures of a node with the given arguments that are
-// expressions, such as "drop".
+// NewFailures returns the Failures of a node. arguments are the names of its
+// arguments with expressions, such as "drop".
 func NewFailures(arguments ...string) *Failures {
 	f := &Failures{
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -42,12 +43,12 @@ func NewFailures(arguments ...string) *Failures {
 		failing: map[uint64]time.Time{},
 	}
 	for _, a := range arguments {
-		f.count.WithLabelValues(a) // increase() sees no first sample
+		f.count.WithLabelValues(a) // expose 0, because increase() ignores the first sample
 	}
 	return f
 }
 
-// Register makes the counter visible.
+// Register registers the counter.
 func (f *Failures) Register(r prometheus.Registerer) error {
 	if err := component.Register(r, f.count); err != nil {
 		return fmt.Errorf("cannot register the expressions' metrics: %w", err)
@@ -55,27 +56,27 @@ func (f *Failures) Register(r prometheus.Registerer) error {
 	return nil
 }
 
-// Batch collects the failures of one batch. The zero value has none.
+// Batch collects the failures of one batch. The zero value is empty.
 type Batch struct {
 	first string
 	n     map[string]int // by argument
 }
 
-// Add notes that the expression in an argument failed on a sample of s.
+// Add records that the expression of an argument failed on a sample of s.
 func (b *Batch) Add(argument string, s *batch.Series, err error) {
 	if b.add(argument) {
 		b.first = fmt.Sprintf("%s: %s, in a sample of %s", argument, inOneLine(err), s)
 	}
 }
 
-// AddLine notes that the expression in an argument failed on a line of s.
+// AddLine records that the expression of an argument failed on a line of s.
 func (b *Batch) AddLine(argument string, s *batch.Stream, err error) {
 	if b.add(argument) {
 		b.first = fmt.Sprintf("%s: %s, in a line of %s", argument, inOneLine(err), batch.AppendStream(nil, s))
 	}
 }
 
-// add counts, and reports whether it is the first one.
+// add counts a failure and reports whether it is the first one.
 func (b *Batch) add(argument string) bool {
 	first := b.n == nil
 	if first {
@@ -96,7 +97,7 @@ func inOneLine(err error) string {
 	return line
 }
 
-// Done reports what failed in a batch of source: nothing, or b.
+// Done reports the failures of a batch of source. b may be empty.
 func (f *Failures) Done(o *component.Options, source uint64, b *Batch) {
 	for a, n := range b.n {
 		f.count.WithLabelValues(a).Add(float64(n))
@@ -107,7 +108,7 @@ func (f *Failures) Done(o *component.Options, source uint64, b *Batch) {
 		return // the common case
 	}
 	now := o.Clock.Now()
-	if now.Sub(f.pruned) >= failureAge/10 { // not at each batch, there may be many sources
+	if now.Sub(f.pruned) >= failureAge/10 { // not for each batch, because there may be many sources
 		f.pruned = now
 		maps.DeleteFunc(f.failing, func(_ uint64, t time.Time) bool { return now.Sub(t) > failureAge })
 	}
@@ -128,8 +129,8 @@ func (f *Failures) Done(o *component.Options, source uint64, b *Batch) {
 	}
 }
 
-// Start reports the health of a component that begins with other expressions
-// than the one before it.
+// Start resets the health for a component that begins with different expressions
+// from the previous one.
 func (f *Failures) Start(o *component.Options) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// Fit is the signals that the arguments of a block are for. The zero value is
-// both.
+// Fit is the set of signals that the arguments of a block support. The zero value
+// is both.
 type Fit struct {
-	noSamples, noLines string // why not; "": they are
+	noSamples, noLines string // why they are not supported; "" if they are
 }
 
-// Reads adds an argument that is an expression.
+// Reads adds an argument with an expression.
 func (f *Fit) Reads(argument string, p expr.Programs) {
 	if p.Why == nil {
 		return
 	}
-	why, _, _ := strings.Cut(p.Why.Msg, ":") // without what there is instead
+	why, _, _ := strings.Cut(p.Why.Msg, ":") // without the list of alternatives
 	f.reject(p.Metrics == nil, fmt.Sprintf("%s: %s", argument, why))
 }
 
-// Sets adds an argument that sets what only records of a signal have.
+// Sets adds an argument that sets a field which only records of one signal have.
 func (f *Fit) Sets(argument string, only batch.Signals) {
 	if only == batch.SignalLogs {
 		f.reject(true, fmt.Sprintf("%s: a sample has none", argument))
@@ -43,8 +43,8 @@ func (f *Fit) reject(samples bool, why string) {
 	}
 }
 
-// Signals returns the signals, and why it is not both, as Registration.Passes
-// does; of arguments with an Err it is both.
+// Signals returns the signals and the reason why it is not both, as
+// Registration.Passes does. If Err is not nil, it returns both.
 func (f *Fit) Signals() (s batch.Signals, why string) {
 	const both = batch.SignalMetrics | batch.SignalLogs
 	switch {
@@ -56,7 +56,7 @@ func (f *Fit) Signals() (s batch.Signals, why string) {
 	return batch.SignalMetrics, f.noLines
 }
 
-// Err returns what is wrong with arguments that are for neither signal.
+// Err returns an error if the arguments support neither signal.
 func (f *Fit) Err() error {
 	if f.noSamples == "" || f.noLines == "" {
 		return nil

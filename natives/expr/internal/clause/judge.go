@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// Judges are a predicate over samples and over log lines. Of what it is not for
-// there is none.
+// Judges are the predicates for samples and for log lines. A predicate is nil if
+// the expression does not support the signal.
 type Judges struct{ Samples, Lines *Judge }
 
 // NewJudges compiles p. It panics on one that UnmarshalText refuses.
@@ -17,7 +17,7 @@ func NewJudges(p Predicate) Judges {
 	return Judges{newJudge(c.Metrics), newJudge(c.Logs)}
 }
 
-// Sweep forgets released series and streams.
+// Sweep removes released series and streams from the cache.
 func (j Judges) Sweep() {
 	for _, j := range []*Judge{j.Samples, j.Lines} {
 		if j != nil {
@@ -26,8 +26,8 @@ func (j Judges) Sweep() {
 	}
 }
 
-// Judge asks a predicate of rows and remembers what the labels decide. It is
-// safe for concurrent use.
+// Judge evaluates a predicate for rows and caches the results of the labels. It
+// is safe for concurrent use.
 type Judge struct {
 	prog *expr.Program
 	rest bool
@@ -41,38 +41,38 @@ func newJudge(p *expr.Program) *Judge {
 	return &Judge{prog: p, rest: p.HasRest()}
 }
 
-// Labels returns what the labels of s say: False when no sample of it matches,
-// True when Row decides, or, when Decides, when every sample matches; Open when
-// evaluating them failed, so that Row decides. It is remembered. x is scratch
-// memory.
+// Labels evaluates the labels of s. The result is False if no sample of s
+// matches. It is True if Row decides, or, if Decides returns true, if every
+// sample matches. It is Open if evaluating the labels failed, so that Row
+// decides. The result is cached. x is scratch memory.
 func (j *Judge) Labels(x *expr.Sample, s *batch.Series) expr.Verdict {
 	if v, ok := j.memo.Get(s); ok {
 		return v
 	}
 	v := j.LabelPart(x, s)
 	if s.Released() {
-		return v // its ID may be another's by now
+		return v // its ID may belong to another series by now
 	}
 	return j.memo.Put(s, v)
 }
 
-// LabelPart is Labels without a memory.
+// LabelPart is Labels without the cache.
 func (j *Judge) LabelPart(x *expr.Sample, s *batch.Series) expr.Verdict {
 	x.Series = s
 	return j.prog.LabelPart(x)
 }
 
-// Decides reports whether v, which Labels returned, is the answer for all
-// samples of the series.
+// Decides reports whether v, a result of Labels, is the result for all samples of
+// the series.
 func (j *Judge) Decides(v expr.Verdict) bool {
 	return v == expr.False || v == expr.True && !j.rest
 }
 
-// Row returns the answer for row i of b, of whose series Labels said v, which
-// does not decide. x is scratch memory. A row without a value to judge (a
-// staleness marker, a native histogram) follows the parts of the predicate
-// that do not read it, and is Open when there are none. After an error, which
-// is an *expr.Error, it is Open.
+// Row returns the result for row i of b. v is the result of Labels for its
+// series, which does not decide. x is scratch memory. For a row without a value
+// (a staleness marker, a native histogram), only the parts of the predicate that
+// do not read it decide; the result is Open if there are none. If there is an
+// error, which is an *expr.Error, the result is Open.
 func (j *Judge) Row(x *expr.Sample, b *batch.Metrics, i int, v expr.Verdict) (expr.Verdict, error) {
 	x.Series, x.Time = b.Series[i], b.T[i]
 	if j.prog.ReadsValue() && !Judged(b, i) {
@@ -82,13 +82,13 @@ func (j *Judge) Row(x *expr.Sample, b *batch.Metrics, i int, v expr.Verdict) (ex
 	return j.evaluate(x, v)
 }
 
-// Line is Row for a log line, which has all that there is to judge.
+// Line is Row for a log line, which has all fields.
 func (j *Judge) Line(x *expr.Sample, b *batch.Logs, i int, v expr.Verdict) (expr.Verdict, error) {
 	FillLine(x, b, i)
 	return j.evaluate(x, v)
 }
 
-// FillLine makes x row i of b.
+// FillLine sets x to row i of b.
 func FillLine(x *expr.Sample, b *batch.Logs, i int) {
 	x.Series, x.Time, x.Line, x.Meta = b.Stream[i], batch.Millis(b.T[i]), b.Line[i], b.MetaOf(i)
 }
@@ -107,8 +107,8 @@ func (j *Judge) evaluate(x *expr.Sample, v expr.Verdict) (expr.Verdict, error) {
 	return expr.False, nil
 }
 
-// Judged reports whether row i of b has a value to judge: it is no staleness
-// marker and no native histogram.
+// Judged reports whether row i of b has a value: it is neither a staleness marker
+// nor a native histogram.
 func Judged(b *batch.Metrics, i int) bool {
 	if batch.IsStale(b.V[i]) {
 		return false

@@ -50,7 +50,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.source.api node's component.
+// Component is the component of a loki.source.api node.
 type Component struct {
 	o      component.Options
 	server *server.Server

@@ -29,7 +29,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.source.file node's component.
+// Component is the component of a loki.source.file node.
 type Component struct {
 	opts       component.Options
 	metrics    *metrics

@@ -40,7 +40,7 @@ type Arguments struct {
 	Legacy *Legacy `alloy:"legacy_position,block,optional"`
 }
 
-// Legacy is a position that Promtail stored.
+// Legacy identifies a position that Promtail stored.
 type Legacy struct {
 	// Promtail's positions file.
 	File string `alloy:"file,attr"`
@@ -51,7 +51,7 @@ type Legacy struct {
 // SetToDefault sets Alloy's defaults.
 func (a *Arguments) SetToDefault() { *a = Arguments{MaxAge: 7 * time.Hour} }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if a.MaxAge <= 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
-// report reports the health when it has changed. err is why nothing can be read
-// at the moment.
+// report reports the health if it has changed. err is the reason why nothing can
+// be read at the moment.
 func (c *Component) report(r *journalfile.Reader, err error) {
 	h := component.Health{State: component.Healthy, Message: "following the journal"}
 	if msg := c.problem(r, err); msg != "" {
@@ -30,8 +30,7 @@ func (c *Component) report(r *journalfile.Reader, err error) {
 	c.o.Health(h)
 }
 
-// problem returns what keeps entries from being read and what to do about it, ""
-// if nothing does.
+// problem returns the reason why entries cannot be read and how to fix it, or "".
 func (c *Component) problem(r *journalfile.Reader, err error) string {
 	if err != nil {
 		return fmt.Sprintf("%v; trying again", err)
@@ -66,7 +65,7 @@ func others(n int) string {
 	return fmt.Sprintf(" and %d other files or directories", n-1)
 }
 
-// reason is the reason of an error without the path, which the caller has.
+// reason returns an error without the path, which the caller adds.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -74,12 +73,12 @@ func reason(err error) error {
 	return err
 }
 
-// count counts and logs what could not be read.
+// count counts and logs data that could not be read.
 func (c *Component) count(ls []journalfile.Loss) {
 	for _, l := range ls {
 		c.o.Stats.DropLines(l.Reason, int(min(l.Entries, 1<<40)))
 		if l.Reason == journalfile.LossDamaged && c.damaged[l.Path] {
-			continue // once for each file
+			continue // log each file once
 		}
 		if l.Reason == journalfile.LossDamaged {
 			if len(c.damaged) > maxDamaged {
@@ -91,5 +90,5 @@ func (c *Component) count(ls []journalfile.Loss) {
 	}
 }
 
-// maxDamaged bounds the paths that are remembered.
+// maxDamaged is the maximum number of paths that are remembered.
 const maxDamaged = 1000

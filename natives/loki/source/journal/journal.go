@@ -1,10 +1,10 @@
 // Package journal is loki.source.journal: it follows systemd's journal and sends
 // its entries as lines.
 //
-// It reads the journal's files by itself (journalfile). The rule to know: the
-// position of each sequence of entries moves only past entries that every
-// receiver has accepted and nobody keeps in memory, and an entry that is read
-// again has the same labels, time and text.
+// It reads the journal files itself (journalfile). The position of each sequence
+// of entries only moves past entries that every receiver has accepted and no
+// receiver only keeps in memory. An entry that is read again has the same labels,
+// time and text.
 package journal
 
 import (
@@ -46,7 +46,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one loki.source.journal.
+// Component is the component of a loki.source.journal node.
 type Component struct {
 	o        component.Options
 	args     *Arguments
@@ -54,7 +54,7 @@ type Component struct {
 	delivery *source.Delivery
 	liner    *liner
 	position *position
-	reported string          // the last message of health
+	reported string          // the last reported health message
 	damaged  map[string]bool // files whose damage was logged
 }
 
@@ -74,7 +74,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}, nil
 }
 
-// Update takes other receivers; anything else needs another component.
+// Update sets the receivers; other changes need a new component.
 func (c *Component) Update(args any) error {
 	a := *args.(*Arguments)
 	to := a.ForwardTo
@@ -97,7 +97,7 @@ func (c *Component) Run(ctx context.Context) error {
 	position, foreign := c.position.readerPosition()
 	since := now.Add(-c.args.MaxAge)
 	if foreign != nil && int64(foreign.Realtime) < since.UnixMicro() {
-		foreign = nil // of no use any more, and wrong if the clock goes back
+		foreign = nil // not needed any more, and wrong if the clock is set back
 	}
 	r := journalfile.NewReader(journalfile.Options{Roots: roots(c.args.Path), Position: position, Foreign: foreign, Since: since, Now: c.o.Clock.Now})
 	ctx, cancel := context.WithCancel(ctx)
@@ -117,22 +117,23 @@ func (c *Component) Run(ctx context.Context) error {
 	return errors.Join(c.position.save(c.o.Clock.Now()), r.Close())
 }
 
-// Bounds of a batch and of the batches that are sent and not done.
+// Limits for a batch and for the batches that were sent and are not done.
 const (
 	maxRows    = 1000
-	maxEntries = 10_000 // of which others do not match
+	maxEntries = 10_000 // including entries that do not match
 	maxBytes   = 4 << 20
 	maxPending = 64
 )
 
-// saveInterval is how often the position is stored while it moves: what was
-// accepted since then is sent again after a crash.
+// saveInterval is the interval at which a changed position is stored. After a
+// crash, entries that were accepted since then are sent again.
 const saveInterval = 200 * time.Millisecond
 
-// pollInterval is how often the journal is looked at while nothing is written.
+// pollInterval is the interval at which the journal is checked while nothing is
+// written.
 const pollInterval = 200 * time.Millisecond
 
-// follow reads and sends until ctx ends.
+// follow reads and sends entries until ctx ends.
 func (c *Component) follow(ctx context.Context, r *journalfile.Reader) {
 	swept := c.o.Clock.Now()
 	for ctx.Err() == nil {
@@ -151,8 +152,8 @@ func (c *Component) follow(ctx context.Context, r *journalfile.Reader) {
 	}
 }
 
-// read returns a batch of the entries that are there, and where it ends. An error
-// comes after them.
+// read returns a batch of the available entries and the positions of its end. An
+// error occurred after these entries.
 func (c *Component) read(r *journalfile.Reader) (*batch.Logs, cursors, error) {
 	b, ends := &batch.Logs{Source: c.source}, cursors{}
 	now := c.o.Clock.Now().UnixNano()
@@ -185,11 +186,11 @@ func (c *Component) read(r *journalfile.Reader) (*batch.Logs, cursors, error) {
 	return b, ends, err
 }
 
-// send returns when b was accepted, or ctx has ended.
+// send returns when b was accepted or ctx has ended.
 func (c *Component) send(ctx context.Context, b *batch.Logs, ends cursors) {
 	b.Ack = c.position.begin(ends)
 	if len(b.Line) > 0 && c.delivery.Send(ctx, b) != nil {
-		c.position.cancel() // it is read again
+		c.position.cancel() // the batch is read again
 		return
 	}
 	b.Ack.Accepted()
@@ -210,7 +211,7 @@ func (c *Component) waitForAcks(ctx context.Context) {
 	}
 }
 
-// Info is what DebugInfo returns.
+// Info is the result of DebugInfo.
 type Info struct {
 	Streams int `json:"streams"`
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
-// liner turns entries into lines. It is not safe for concurrent use.
+// liner converts entries to lines. It is not safe for concurrent use.
 type liner struct {
 	json    bool
-	matches map[string][]string // the values that a field may have
+	matches map[string][]string // by field: the values that are allowed
 	labels  []batch.Label
 	streams *source.Streams
-	reads   map[string]string // the label of a field, "" if no rule reads it
+	reads   map[string]string // by field: its label, "" if no rule reads it
 	builder batch.Builder
 }
 
@@ -38,7 +38,7 @@ func newLiner(a *Arguments, id string) *liner {
 	return l
 }
 
-// The fields that are more than labels.
+// Fields with a special meaning.
 const (
 	fieldMessage  = "MESSAGE"
 	fieldPriority = "PRIORITY"
@@ -47,7 +47,7 @@ const (
 
 var priorities = [...]string{"emerg", "alert", "crit", "error", "warning", "notice", "info", "debug"}
 
-// matched reports whether an entry has the fields that it must have.
+// matched reports whether an entry has the required fields.
 func (l *liner) matched(e *journalfile.Entry) bool {
 	for name, values := range l.matches {
 		if !slices.ContainsFunc(e.Fields, func(f journalfile.Field) bool { return f.Name == name && slices.Contains(values, f.Value) }) {
@@ -57,7 +57,7 @@ func (l *liner) matched(e *journalfile.Entry) bool {
 	return true
 }
 
-// line returns the text of an entry, "" if it has none.
+// line returns the text of an entry, or "".
 func (l *liner) line(e *journalfile.Entry) string {
 	if !l.json {
 		for _, f := range slices.Backward(e.Fields) {
@@ -72,17 +72,17 @@ func (l *liner) line(e *journalfile.Entry) string {
 		fields[f.Name] = f.Value
 	}
 	b, err := json.Marshal(fields)
-	if err != nil { // a map of strings has no error
+	if err != nil { // encoding a map of strings never fails
 		return ""
 	}
 	return string(b)
 }
 
-// maxFields bounds how many fields' labels are remembered; journals have some
-// hundreds.
+// maxFields is the maximum number of fields whose labels are cached. Journals
+// have some hundreds.
 const maxFields = 10_000
 
-// stream returns the stream of an entry, nil if the rules drop it.
+// stream returns the stream of an entry, or nil if the rules drop it.
 func (l *liner) stream(e *journalfile.Entry, now int64) *batch.Stream {
 	l.builder.Reset(nil)
 	for _, x := range l.labels {
@@ -101,8 +101,8 @@ func (l *liner) stream(e *journalfile.Entry, now int64) *batch.Stream {
 	return l.streams.Of(l.builder.Labels(), time.Unix(0, now))
 }
 
-// set sets the label of a field if a rule reads it. The field "" is the keyword
-// of the priority.
+// set sets the label of a field if a rule reads it. The field "" stands for the
+// keyword of the priority.
 func (l *liner) set(field, v string) {
 	name, ok := l.reads[field]
 	if !ok {
@@ -127,7 +127,8 @@ func (l *liner) set(field, v string) {
 	l.builder.Set(name, v)
 }
 
-// timestamp returns the time of an entry in Unix ns, which is always the same for
-// an entry. The nanoseconds are its number: Loki takes lines of one stream with
-// the same time and text for one line, and journald counts in microseconds.
+// timestamp returns the time of an entry in Unix ns, which never changes for an
+// entry. The nanoseconds come from the entry's number, because Loki treats lines
+// of a stream with the same time and text as one, and journald only counts
+// microseconds.
 func timestamp(c journalfile.Cursor) int64 { return int64(c.Realtime)*1000 + int64(c.Seqnum%1000) }

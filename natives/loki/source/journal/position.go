@@ -21,14 +21,15 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
-// The position file has a first line that names the format, and then a line for
-// each cursor. Prefixes tell what is not the position itself:
+// The position file has a first line that names the format, followed by one line
+// for each cursor. Lines with one of these prefixes are not part of the position
+// itself:
 //
-//   - checkpoint: the position at least checkpointAge ago. After a power cut it is
-//     what counts, because sinks may have lost what they had accepted since, and
-//     not brought to the disk.
-//   - foreign: the cursor of Promtail, or of a weir that stored one cursor only.
-//   - boot: the boot of the machine that the position was stored in.
+//   - checkpoint: the position at least checkpointAge ago. It is used after a power
+//     failure, because sinks may have accepted data since then without writing it
+//     to the disk.
+//   - foreign: the cursor of Promtail, or of an old weir that stored only one cursor.
+//   - boot: the boot of the machine in which the position was stored.
 const (
 	positionFormat   = "weir journal position 1"
 	checkpointPrefix = "checkpoint "
@@ -36,20 +37,22 @@ const (
 	bootPrefix       = "boot "
 )
 
-// checkpointAge is longer than the system waits before it writes to the disk.
+// checkpointAge is longer than the time after which the system writes to the
+// disk.
 const checkpointAge = time.Minute
 
-// maxSequences bounds the position: those that were read last are kept.
+// maxSequences is the maximum number of sequences in a position. The most
+// recently read ones are kept.
 const maxSequences = 1000
 
 // cursors are the last entries of sequences.
 type cursors map[journalfile.ID]journalfile.Cursor
 
-// position is the last entry of each sequence that was accepted. It is safe for
-// concurrent use; load and save are for one goroutine.
+// position is the last accepted entry of each sequence. It is safe for concurrent
+// use, but only one goroutine may call load and save.
 type position struct {
 	path string
-	boot string // of the machine; "" if it is not known
+	boot string // of the machine; "" if unknown
 
 	foreign    *journalfile.Cursor
 	checkpoint cursors // at least checkpointAge old
@@ -58,19 +61,20 @@ type position struct {
 
 	mu    sync.Mutex
 	done  cursors
-	moved bool // since it was saved
+	moved bool // the position has moved since it was saved
 	open  []*mark
 }
 
-// mark is where a batch ends that was sent and is not done.
+// mark is the end of a batch that was sent and is not done.
 type mark struct {
 	ends cursors
 	ack  *batch.Ack
 	done bool
 }
 
-// loadPosition reads the position, or Promtail's if there is none. A position file
-// that cannot be used is set aside: entries are read again then, up to max_age.
+// loadPosition reads the position, or Promtail's if there is none. If the
+// position file is unusable, it is renamed, and entries up to max_age are read
+// again.
 func loadPosition(path, boot string, legacy *Legacy, now time.Time, logger *slog.Logger) (*position, error) {
 	p := &position{path: path, boot: boot, done: cursors{}, aged: now}
 	b, err := files.Read(path, files.MaxOwn)
@@ -95,7 +99,7 @@ func loadPosition(path, boot string, legacy *Legacy, now time.Time, logger *slog
 	return p, nil
 }
 
-// takeLegacy takes the position of Promtail, if there is one.
+// takeLegacy imports the position of Promtail, if it exists.
 func (p *position) takeLegacy(legacy *Legacy) error {
 	b, err := files.Read(legacy.File, files.MaxOwn)
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,15 +165,15 @@ func (p *position) parse(s string) error {
 	return nil
 }
 
-// readerPosition returns the position in the form that a Reader takes.
+// readerPosition returns the position in the form that a Reader needs.
 func (p *position) readerPosition() ([]journalfile.Cursor, *journalfile.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.done)), p.foreign
 }
 
-// begin notes that a batch is sent with which the sequences end at ends. Once its
-// Ack and those of all batches before it are done, the position moves.
+// begin records that a batch is being sent. ends are its last entries. The
+// position moves when its Ack and those of all previous batches are done.
 func (p *position) begin(ends cursors) *batch.Ack {
 	m := &mark{ends: ends}
 	p.mu.Lock()
@@ -189,7 +193,7 @@ func (p *position) finish(m *mark) {
 	}
 }
 
-// cancel forgets the batch that was begun last: it was not accepted.
+// cancel removes the last batch, because it was not accepted.
 func (p *position) cancel() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +210,7 @@ func (p *position) flush() {
 	}
 }
 
-// pending returns how many batches are sent and not done.
+// pending returns the number of batches that were sent and are not done.
 func (p *position) pending() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,21 +255,22 @@ func (p *position) save(now time.Time) error {
 	return nil
 }
 
-// dropOldest keeps the sequences that were written to last.
+// dropOldest keeps only the sequences that were written to most recently.
 func (p *position) dropOldest() {
 	for _, c := range p.done.sorted()[maxSequences:] {
 		delete(p.done, c.SeqnumID)
 	}
 }
 
-// sorted returns the cursors, the latest first.
+// sorted returns the cursors, latest first.
 func (cs cursors) sorted() []journalfile.Cursor {
 	return slices.SortedFunc(maps.Values(cs), func(a, b journalfile.Cursor) int {
 		return cmp.Or(cmp.Compare(b.Realtime, a.Realtime), bytes.Compare(a.SeqnumID[:], b.SeqnumID[:]))
 	})
 }
 
-// replace replaces a file as a whole, and brings it to the disk if sync is set.
+// replace atomically replaces a file. If sync is set, it also flushes the file to
+// the disk.
 func replace(path, content string, sync bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -285,7 +290,7 @@ func replace(path, content string, sync bool) error {
 	return os.Rename(tmp, path)
 }
 
-// bootID returns the ID of the machine's boot, "" where there is none.
+// bootID returns the boot ID of the machine, or "" if there is none.
 func bootID() string {
 	b, err := files.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {

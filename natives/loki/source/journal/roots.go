@@ -8,13 +8,13 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
-// The directories that journald writes to: the first is lost at a reboot.
+// The directories to which journald writes. The first one is lost at a reboot.
 const (
 	volatileDir   = "/run/log/journal"
 	persistentDir = "/var/log/journal"
 )
 
-// checkHost returns why a host has no journal to read, nil if it may have one.
+// checkHost returns the reason why a host cannot have a journal, or nil.
 func checkHost(path, goos string) error {
 	if path == "" && goos != "linux" {
 		return fmt.Errorf("loki.source.journal needs Linux, and this host runs %s: check and run this config on the Linux host that it is for, "+
@@ -23,8 +23,8 @@ func checkHost(path, goos string) error {
 	return nil
 }
 
-// roots returns the directories to read. journald writes to a subdirectory that
-// is named by the machine's ID; without an ID, as in some containers, the
+// roots returns the directories to read. journald writes to a subdirectory named
+// after the machine ID. If there is no ID, as in some containers, the
 // subdirectories of all machines are read.
 func roots(path string) []journalfile.Root {
 	if path != "" {

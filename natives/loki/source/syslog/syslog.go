@@ -52,7 +52,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is a loki.source.syslog node's component.
+// Component is the component of a loki.source.syslog node.
 type Component struct {
 	o        component.Options
 	metrics  *metrics

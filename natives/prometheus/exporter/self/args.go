@@ -1,4 +1,4 @@
 package self
 
-// Arguments of prometheus.exporter.self: there are none.
+// Arguments of prometheus.exporter.self. It has none.
 type Arguments struct{}

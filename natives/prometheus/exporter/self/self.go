@@ -26,7 +26,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.exporter.self.
+// Component is the component of a prometheus.exporter.self node.
 type Component struct{ handler http.Handler }
 
 var (
@@ -46,7 +46,7 @@ func build(o component.Options, _ any, _ component.Component) (component.Compone
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(data.(service.TelemetryData).Gatherer, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelError),
-		ErrorHandling: promhttp.ContinueOnError, // a broken collector must not hide the others
+		ErrorHandling: promhttp.ContinueOnError, // a broken collector must not hide the other metrics
 	}))
 	o.Export(exports)
 	return &Component{handler: mux}, nil
@@ -55,7 +55,7 @@ func build(o component.Options, _ any, _ component.Component) (component.Compone
 // Handler serves /metrics.
 func (c *Component) Handler() http.Handler { return c.handler }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

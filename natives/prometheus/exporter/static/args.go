@@ -16,10 +16,10 @@ type Arguments struct {
 	Text Text `alloy:"text,attr,optional"`
 }
 
-// Text is metrics in the Prometheus text format that can be read.
+// Text is text in the Prometheus text format that can be parsed.
 type Text string
 
-// UnmarshalText accepts what Prometheus's own parser reads.
+// UnmarshalText accepts text that Prometheus's own parser accepts.
 func (t *Text) UnmarshalText(text []byte) error {
 	if _, err := families(string(text)); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (t *Text) UnmarshalText(text []byte) error {
 // MarshalText returns the text.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t), nil }
 
-// families parses text. The error shows the line that it is about.
+// families parses text. The error contains the affected line.
 func families(text string) (map[string]*dto.MetricFamily, error) {
 	p := expfmt.NewTextParser(model.LegacyValidation) // as in Alloy
 	fs, err := p.TextToMetricFamilies(strings.NewReader(text))

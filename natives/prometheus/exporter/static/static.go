@@ -1,8 +1,8 @@
-// Package static is prometheus.exporter.static: it exposes metrics from the config as a
-// target.
+// Package static is prometheus.exporter.static: it exposes metrics from the
+// config as a target.
 //
-// Their text may be made of what other components export, such as the content
-// of a file.
+// The text can be built from exports of other components, such as the content of
+// a file.
 package static
 
 import (
@@ -32,7 +32,7 @@ func Registration() component.Registration {
 	}
 }
 
-// Component is one prometheus.exporter.static.
+// Component is the component of a prometheus.exporter.static node.
 type Component struct{ handler http.Handler }
 
 var (
@@ -67,7 +67,7 @@ func build(o component.Options, args any, _ component.Component) (component.Comp
 // Handler serves /metrics.
 func (c *Component) Handler() http.Handler { return c.handler }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

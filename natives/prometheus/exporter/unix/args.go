@@ -264,7 +264,8 @@ type Vmstat struct {
 	Fields string `alloy:"fields,attr,optional"`
 }
 
-// SetToDefault sets the defaults of Alloy, which are not all node_exporter's.
+// SetToDefault sets the defaults of Alloy, some of which differ from those of
+// node_exporter.
 func (a *Arguments) SetToDefault() {
 	*a = Arguments{
 		ProcFSPath: "/proc", SysFSPath: "/sys", RootFSPath: "/", UdevDataPath: "/run/udev/data",
@@ -289,10 +290,10 @@ func (a *Arguments) SetToDefault() {
 	}
 }
 
-// Validate returns all that is wrong with the arguments, joined.
+// Validate returns all errors in the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
-	patterns := map[string]string{ // node_exporter panics on wrong ones
+	patterns := map[string]string{ // node_exporter panics on invalid expressions
 		"arp.device_exclude": a.ARP.DeviceExclude, "arp.device_include": a.ARP.DeviceInclude,
 		"cpu.bugs_include": a.CPU.BugsInclude, "cpu.flags_include": a.CPU.FlagsInclude,
 		"disk.device_exclude": a.Disk.DeviceExclude, "disk.device_include": a.Disk.DeviceInclude,

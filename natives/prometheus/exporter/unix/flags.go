@@ -8,7 +8,7 @@ import (
 )
 
 // flags returns the arguments as flags of node_exporter v1.12.1, in a fixed
-// order, without those that say which collectors run.
+// order, without the flags that select collectors.
 func (a *Arguments) flags() []string {
 	var f flagList
 	f.text("path.procfs", a.ProcFSPath)
@@ -62,7 +62,7 @@ func (a *Arguments) flags() []string {
 	f.list("collector.perf.cache-profilers", a.Perf.CacheProfilers)
 	f.text("collector.powersupply.ignored-supplies", a.Powersupply.IgnoredSupplies)
 	f.text("collector.runit.servicedir", a.Runit.ServiceDir)
-	if a.Supervisord.URL != "" { // else the flag has it from the environment
+	if a.Supervisord.URL != "" { // otherwise, the flag reads the environment variable
 		f.text("collector.supervisord.url", a.Supervisord.URL)
 	}
 	f.list("collector.sysctl.include", a.Sysctl.Include)
@@ -100,9 +100,9 @@ func (f *flagList) list(name string, vs []string) {
 	}
 }
 
-// collectors returns the names of the collectors to run, sorted, out of those
-// that there are, by name with whether they run by default; and the names
-// asked for that do not exist.
+// collectors returns the sorted names of the collectors to run, and the names in
+// the arguments that do not exist. available maps the name of each collector to
+// whether it runs by default.
 func (a *Arguments) collectors(available map[string]bool) (run, unknown []string) {
 	on := map[string]bool{}
 	if len(a.SetCollectors) > 0 {

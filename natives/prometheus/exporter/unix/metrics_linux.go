@@ -18,19 +18,19 @@ import (
 	"github.com/prometheus/node_exporter/collector"
 )
 
-// process is what this process has set node_exporter's flags to. It is a
-// global because those flags are.
+// process contains the node_exporter flags that this process has set. It is a
+// global variable because the flags are global.
 var process struct {
 	sync.Mutex
 	flags     []string        // nil: not parsed yet
-	available map[string]bool // collectors, and whether they run by default
+	available map[string]bool // collectors; the value is true if they run by default
 }
 
-// errRestart is returned for settings that are not the process's.
+// errRestart is the error for settings that differ from those of the process.
 var errRestart = errors.New("prometheus.exporter.unix needs a restart of weir: node_exporter's settings are set once per process, " +
 	"by the first such block; only include_exporter_metrics and the lists of collectors can change later")
 
-// setup sets node_exporter's flags and returns the collectors there are.
+// setup sets node_exporter's flags and returns the available collectors.
 func setup(flags []string) (available map[string]bool, err error) {
 	process.Lock()
 	defer process.Unlock()
@@ -43,7 +43,7 @@ func setup(flags []string) (available map[string]bool, err error) {
 	available = switches()
 	all := slices.Clone(flags)
 	for name := range available {
-		// All are on; which of them run is the node's choice.
+		// Enable all collectors; each node selects those that run.
 		all = append(all, "--collector."+name)
 	}
 	if _, err := kingpin.CommandLine.Parse(all); err != nil {
@@ -53,7 +53,7 @@ func setup(flags []string) (available map[string]bool, err error) {
 	return available, nil
 }
 
-// switches returns the collectors there are, and whether they run by default.
+// switches returns the available collectors and whether they run by default.
 func switches() map[string]bool {
 	available := map[string]bool{}
 	for _, f := range kingpin.CommandLine.Model().Flags {
@@ -65,22 +65,22 @@ func switches() map[string]bool {
 	return available
 }
 
-// collectorNames returns the names of the collectors there are, sorted.
+// collectorNames returns the sorted names of the available collectors.
 func collectorNames() []string {
 	process.Lock()
 	defer process.Unlock()
 	return slices.Sorted(maps.Keys(switches()))
 }
 
-// metrics serves what a node's collectors gather.
+// metrics serves the metrics that the collectors of a node gather.
 type metrics struct {
 	collectors []string
 	logger     *slog.Logger
 	buildInfo  prometheus.Collector
-	exporter   *prometheus.Registry // metrics about the handler, nil for none
+	exporter   *prometheus.Registry // metrics about the handler; may be nil
 }
 
-// maxRequests is how many scrapes may run at once, as in node_exporter.
+// maxRequests is the maximum number of concurrent scrapes, as in node_exporter.
 const maxRequests = 40
 
 // newMetrics returns the handler for the arguments. own has the metrics about the handler
@@ -95,7 +95,7 @@ func newMetrics(a *Arguments, logger *slog.Logger, own *prometheus.Registry) (ht
 		logger.Warn("collectors do not exist on this system", "collectors", strings.Join(unknown, ", "))
 	}
 	m := &metrics{collectors: run, logger: logger, buildInfo: newBuildInfo()}
-	// A collector reports invalid settings here.
+	// A collector reports invalid settings when it is created.
 	if _, err := m.gatherer(run); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func newMetrics(a *Arguments, logger *slog.Logger, own *prometheus.Registry) (ht
 	return limit(h), nil
 }
 
-// limit answers 503 when too many requests are in flight.
+// limit answers 503 if too many requests are in flight.
 func limit(h http.Handler) http.Handler {
 	slots := make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +143,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// chosen returns the collectors that a request asks for.
+// chosen returns the collectors that a request selects.
 func (m *metrics) chosen(collect, exclude []string) ([]string, error) {
 	switch {
 	case len(collect) > 0 && len(exclude) > 0:
@@ -161,14 +161,14 @@ func (m *metrics) chosen(collect, exclude []string) ([]string, error) {
 	}), nil
 }
 
-// gatherer returns a registry with the given collectors. Collectors are made
-// once in the process; a registry is made for each scrape.
+// gatherer returns a registry with the given collectors. Collectors are created
+// once in the process, registries for each scrape.
 func (m *metrics) gatherer(names []string) (prometheus.Gatherer, error) {
 	r := prometheus.NewRegistry()
 	if err := r.Register(m.buildInfo); err != nil {
 		return nil, err
 	}
-	if len(names) == 0 { // to node_exporter, none means all
+	if len(names) == 0 { // node_exporter treats an empty list as all collectors
 		return r, nil
 	}
 	nc, err := collector.NewNodeCollector(slog.New(quiet{m.logger.Handler()}), names...)
@@ -184,8 +184,8 @@ func (m *metrics) gatherer(names []string) (prometheus.Gatherer, error) {
 	return r, nil
 }
 
-// guarded makes an error of a collector's panic, which would end the process:
-// collectors run on goroutines of node_exporter's.
+// guarded converts a panic of a collector to an error. It would end the process,
+// because collectors run on goroutines of node_exporter.
 type guarded struct{ collector.Collector }
 
 func (g guarded) Update(ch chan<- prometheus.Metric) (err error) {
@@ -197,7 +197,8 @@ func (g guarded) Update(ch chan<- prometheus.Metric) (err error) {
 	return g.Collector.Update(ch)
 }
 
-// newBuildInfo returns node_exporter_build_info, by which dashboards find hosts.
+// newBuildInfo returns the collector of node_exporter_build_info, with which
+// dashboards find hosts.
 func newBuildInfo() prometheus.Collector {
 	version := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -5,34 +5,34 @@ import (
 	"log/slog"
 )
 
-// quiet makes debug lines of what collectors say at info, which is their
-// settings, again for every node and reload; and information of the error that
-// there is no udev, as in every container: some labels of node_disk_info are
-// all that is missing.
+// quiet lowers the level of some log lines of collectors. Info lines become debug
+// lines, because they only contain settings and are repeated for every node and
+// reload. The error that udev does not exist becomes an info line: this is normal
+// in containers, and only some labels of node_disk_info are missing.
 type quiet struct{ slog.Handler }
 
 const noUdev = "Failed to open directory, disabling udev device properties"
 
-// Enabled asks for the level that Handle will use.
+// Enabled returns whether the level that Handle will use is enabled.
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return q.Handler.Enabled(ctx, lowered(l))
 }
 
-// Handle writes the line at its lowered level.
+// Handle writes the line with its lowered level.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level = lowered(r.Level); r.Message == noUdev {
 		r.Level = slog.LevelInfo
-		if !q.Handler.Enabled(ctx, r.Level) { // it was asked for an error
+		if !q.Handler.Enabled(ctx, r.Level) { // it was enabled as an error
 			return nil
 		}
 	}
 	return q.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the handler quiet.
+// WithAttrs returns a quiet handler with attributes.
 func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
 
-// WithGroup keeps the handler quiet.
+// WithGroup returns a quiet handler with a group.
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
 func lowered(l slog.Level) slog.Level {

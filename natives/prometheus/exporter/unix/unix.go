@@ -1,10 +1,11 @@
-// Package unix is prometheus.exporter.unix: it exposes metrics of the host, collected by
-// the built-in collectors of node_exporter. Linux only.
+// Package unix is prometheus.exporter.unix: it exposes metrics of the host,
+// collected by the built-in collectors of node_exporter. Linux only.
 //
-// node_exporter keeps its settings in flags of the process and its collectors
-// for as long as the process lives. So the first node of the process decides
-// about them; another node, or a reload, may choose other collectors, but not
-// other settings: it is refused and says that weir needs a restart.
+// node_exporter stores its settings in flags of the process, and its collectors
+// exist as long as the process. Therefore, the first node of the process
+// determines the settings. Another node, or a reload, may select other
+// collectors, but other settings are refused with a message that weir needs a
+// restart.
 package unix
 
 import (
@@ -46,7 +47,7 @@ func Registration() component.Registration {
 	}
 }
 
-// checkHost returns why the collectors cannot run on a host, nil if they can.
+// checkHost returns the reason why the collectors cannot run on a host, or nil.
 func checkHost(goos string) error {
 	if goos == "linux" {
 		return nil
@@ -54,8 +55,7 @@ func checkHost(goos string) error {
 	return fmt.Errorf("prometheus.exporter.unix needs Linux, and this host runs %s: check and run this config on the Linux host that it is for", goos)
 }
 
-// checkCollectors returns a warning for each collector that is named and is not
-// among those that exist.
+// checkCollectors returns a warning for each named collector that does not exist.
 func (a *Arguments) checkCollectors(exist []string) (es []*component.ArgumentError) {
 	for _, list := range []struct {
 		attribute string
@@ -72,7 +72,7 @@ func (a *Arguments) checkCollectors(exist []string) (es []*component.ArgumentErr
 	return es
 }
 
-// Component is one prometheus.exporter.unix.
+// Component is the component of a prometheus.exporter.unix node.
 type Component struct {
 	opts component.Options
 	mux  *http.ServeMux
@@ -88,7 +88,7 @@ var (
 	_ component.HTTPHandler = (*Component)(nil)
 )
 
-// Update takes new arguments, unless they need a restart.
+// Update applies new arguments, unless they need a restart.
 func (c *Component) Update(args any) error {
 	metrics, err := newMetrics(args.(*Arguments), c.opts.Logger, c.own)
 	if err != nil {
@@ -105,8 +105,8 @@ func (c *Component) Update(args any) error {
 	return nil
 }
 
-// Handler serves /metrics. As node_exporter does, it takes the parameters
-// collect[] and exclude[], which choose among the node's collectors.
+// Handler serves /metrics. Like node_exporter, it supports the parameters
+// collect[] and exclude[], which select some of the node's collectors.
 func (c *Component) Handler() http.Handler { return c.mux }
 
 func (c *Component) serve(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// Run waits for ctx to end.
+// Run waits until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -17,13 +17,13 @@ const (
 	ExemplarLabels = "invalid_labels"
 )
 
-// MaxExemplarRunes bounds the labels of an exemplar: the characters of all names
-// and values together.
+// MaxExemplarRunes is the maximum number of characters in all label names and
+// values of an exemplar together.
 const MaxExemplarRunes = exemplar.ExemplarMaxLabelSetLength
 
-// CheckExemplar returns the reason for which an exemplar with these labels is
-// dropped, "" if it is not. As in Prometheus, labels with an empty value do not
-// count: they are not sent.
+// CheckExemplar returns the reason why an exemplar with these labels is dropped,
+// or "". As in Prometheus, labels with an empty value do not count, because they
+// are not sent.
 func CheckExemplar(ls []batch.Label) (reason string) {
 	runes := 0
 	for i, l := range ls {
@@ -36,7 +36,7 @@ func CheckExemplar(ls []batch.Label) (reason string) {
 		if runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value); runes > MaxExemplarRunes {
 			return ExemplarLength
 		}
-		for _, before := range ls[:i] { // few: each takes two runes or more
+		for _, before := range ls[:i] { // the number is small, because each takes at least two runes
 			if before.Name == l.Name && before.Value != "" {
 				return ExemplarLabels
 			}

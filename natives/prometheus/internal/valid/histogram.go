@@ -23,16 +23,16 @@ const (
 	// HistogramCounts: a count is negative, or the buckets contradict the count
 	// of all observations.
 	HistogramCounts = "invalid_histogram_counts"
-	// HistogramBounds: bounds are not in order, too few, or where none belong;
-	// or a histogram with custom buckets has negative or zero buckets.
+	// HistogramBounds: bounds are not in order, too few, or not allowed; or a
+	// histogram with custom buckets has negative or zero buckets.
 	HistogramBounds = "invalid_histogram_bounds"
 )
 
 // HistogramReasons are all reasons for which native histograms are dropped.
 var HistogramReasons = []string{HistogramSchema, HistogramSpans, HistogramCounts, HistogramBounds}
 
-// CheckHistogram returns why Prometheus's storage would refuse h, nil if it
-// would not. HistogramReason has the reason to count it by.
+// CheckHistogram returns the error with which Prometheus's storage would refuse
+// h, or nil. HistogramReason returns the reason to count it by.
 func CheckHistogram(h *batch.Histogram) error {
 	if h.Int != nil {
 		return h.Int.Validate()
@@ -66,8 +66,8 @@ func HistogramReason(err error) string {
 	return HistogramBounds
 }
 
-// IsCustom reports whether h has custom buckets, which remote write 1.0 cannot
-// carry.
+// IsCustom reports whether h has custom buckets, which remote write 1.0 does not
+// support.
 func IsCustom(h *batch.Histogram) bool {
 	if h.Int != nil {
 		return h.Int.UsesCustomBuckets()
@@ -75,9 +75,9 @@ func IsCustom(h *batch.Histogram) bool {
 	return h.Float.UsesCustomBuckets()
 }
 
-// ReduceHistogram reduces the resolution of h, in place, to the finest schema
-// that storages support, if it is finer, as Prometheus does with what it
-// receives. It reports whether it was.
+// ReduceHistogram reduces the resolution of h, in place, if its schema is finer
+// than the finest one that storages support, as Prometheus does with received
+// histograms. It reports whether it changed h.
 func ReduceHistogram(h *batch.Histogram) (reduced bool, err error) {
 	const most = histogram.ExponentialSchemaMax
 	finer := func(schema int32) bool { return schema > most && histogram.IsExponentialSchemaReserved(schema) }

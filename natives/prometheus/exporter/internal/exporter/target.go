@@ -1,9 +1,9 @@
-// Package exporter is what components that expose metrics of something else
-// have in common: the target that a prometheus.scrape finds them by. It is not
-// a component; those are its sub-packages.
+// Package exporter is the common part of components that expose metrics of other
+// systems: the target that a prometheus.scrape uses. It is not a component; its
+// sub-packages are.
 //
-// An exporter is an HTTP handler below weir's own API. Its target's address is
-// not on the network: the http service's DialContext reaches it in memory.
+// An exporter is an HTTP handler below weir's own API. The address of its target
+// is not on the network: the http service's DialContext reaches it in memory.
 package exporter
 
 import (
@@ -34,7 +34,7 @@ func NewExports(o component.Options, name string) (Exports, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown" // as in Alloy: a label is no reason to run without metrics
+		host = "unknown" // as in Alloy: a missing label must not prevent metrics
 	}
 	block := o.ID[strings.LastIndexByte(o.ID, '/')+1:]
 	if i := strings.LastIndexByte(block, '.'); strings.HasSuffix(block[:max(i, 0)], "."+name) {

@@ -22,10 +22,11 @@ func ParseID(s string) (id ID, err error) {
 	return id, err
 }
 
-// Cursor is the place of an entry: what sd_journal_get_cursor returns.
+// Cursor identifies an entry. It contains the same data as the result of
+// sd_journal_get_cursor.
 type Cursor struct {
-	SeqnumID  ID     // the sequence: it is the same in all files of one journald
-	Seqnum    uint64 // the number of the entry in the sequence
+	SeqnumID  ID     // the sequence; all files of one journald have the same
+	Seqnum    uint64 // number of the entry in the sequence
 	BootID    ID
 	Monotonic uint64 // µs since the boot
 	Realtime  uint64 // Unix µs
@@ -37,7 +38,7 @@ func (c Cursor) String() string {
 	return fmt.Sprintf("s=%s;i=%x;b=%s;m=%x;t=%x;x=%x", c.SeqnumID, c.Seqnum, c.BootID, c.Monotonic, c.Realtime, c.XorHash)
 }
 
-// ParseCursor parses what String and journalctl --show-cursor return.
+// ParseCursor parses the output of String and of journalctl --show-cursor.
 func ParseCursor(s string) (c Cursor, err error) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(s, ";") {
@@ -69,9 +70,9 @@ func ParseCursor(s string) (c Cursor, err error) {
 	return c, nil
 }
 
-// isBefore reports whether a comes before b in a merged journal. Entries of one
-// sequence are in the order of their numbers, those of one boot in the order of
-// the clock that nobody sets.
+// isBefore reports whether a precedes b in a merged journal. Entries of one
+// sequence are ordered by their numbers, and entries of one boot by the monotonic
+// clock.
 func isBefore(a, b Cursor) bool {
 	switch {
 	case a.SeqnumID == b.SeqnumID:

@@ -18,10 +18,11 @@ const (
 	objectZstd = 4
 )
 
-// decompressor decompresses the payload of data objects. Its zero value is ready.
+// decompressor decompresses the payload of data objects. Its zero value is ready
+// to use.
 type decompressor struct{ zstd *zstd.Decoder }
 
-// decompress returns the first maxValue bytes of what b, which is compressed, is.
+// decompress returns the first maxValue decompressed bytes of b.
 func (d *decompressor) decompress(flags byte, b []byte) ([]byte, error) {
 	switch flags & (objectXZ | objectLZ4 | objectZstd) {
 	case objectXZ:
@@ -67,7 +68,7 @@ func limited(name string, r io.Reader) ([]byte, error) {
 	return out, nil
 }
 
-// close ends the decoder.
+// close closes the decoder.
 func (d *decompressor) close() {
 	if d.zstd != nil {
 		d.zstd.Close()

@@ -16,28 +16,28 @@ import (
 // Field is a field of an entry. Its value may be binary.
 type Field struct{ Name, Value string }
 
-// Fields of which several entries have the same value are kept, up to maxKept of
-// up to maxKeptSize bytes in each file.
+// Fields that have the same value in several entries are cached: up to maxKept
+// fields of up to maxKeptSize bytes in each file.
 const (
 	maxKept     = 4096
 	maxKeptSize = 512
 )
 
-// file is one journal file that is being read.
+// file is an open journal file.
 type file struct {
 	path     string
 	info     os.FileInfo
 	f        *os.File
 	volatile bool // in a volatile root
 	deleted  bool
-	seen     time.Time // when its name was last there
+	seen     time.Time // when its name last existed
 	changed  time.Time // when the header last changed
 
 	h      header
 	next   uint64 // index of the next entry
-	head   *entry // the entry at next, nil if it is not loaded
+	head   *entry // the entry at next; nil if it is not loaded
 	spare  entry
-	arrays []array // the entry arrays that are known, in order
+	arrays []array // the known entry arrays, in order
 
 	windows windows
 	kept    map[uint64]Field // by the offset of the data object
@@ -57,7 +57,8 @@ type array struct {
 	at, first, n uint64 // offset; index of its first entry; number of entries
 }
 
-// copyIdle is how long a file that is too short must not have changed.
+// copyIdle is how long a file that is too short must be unchanged before it
+// counts as damaged.
 const copyIdle = 10 * time.Second
 
 // openFile opens a file and reads its header.
@@ -71,7 +72,7 @@ func openFile(path string, now time.Time) (*file, error) {
 		x.h, err = x.readHeader()
 	}
 	if err == nil && x.h.size+x.h.arena > uint64(x.info.Size()) && now.Sub(x.info.ModTime()) < copyIdle {
-		err = errShort // once it stands still, it is damaged
+		err = errShort // if it does not change any more, it is damaged
 	}
 	if err != nil {
 		_ = f.Close()
@@ -105,8 +106,8 @@ func (f *file) readHeader() (header, error) {
 	return h, err
 }
 
-// refresh reads the header again. It reports whether the file is another one by
-// now: journald never does that to a file.
+// refresh reads the header again. It reports whether the file is now a different
+// one: journald never replaces the content of a file.
 func (f *file) refresh(now time.Time) (replaced bool, err error) {
 	h, err := f.readHeader()
 	if isDamage(err) || err == nil && (h.file != f.h.file || h.entries < f.h.entries) {
@@ -124,11 +125,11 @@ func (f *file) refresh(now time.Time) (replaced bool, err error) {
 	return false, nil
 }
 
-// unread returns how many entries are left to read.
+// unread returns the number of unread entries.
 func (f *file) unread() uint64 { return f.h.entries - min(f.next, f.h.entries) }
 
-// object returns the type-specific size and the first need bytes of an object,
-// valid until the next read.
+// object returns the type-specific size and the first need bytes of an object.
+// They are valid until the next read.
 func (f *file) object(at uint64, kind byte, need uint64) (size uint64, b []byte, err error) {
 	if at < f.h.size || at%8 != 0 {
 		return 0, nil, &damage{fmt.Sprintf("no object can be at offset %d", at)}
@@ -177,7 +178,7 @@ func (f *file) entryAt(i uint64) (uint64, error) {
 	return offset(b), nil
 }
 
-// loadArray adds the next entry array to those that are known.
+// loadArray adds the next entry array to the known ones.
 func (f *file) loadArray() error {
 	at, first, after := f.h.entryArray, uint64(0), uint64(0)
 	if n := len(f.arrays); n > 0 {
@@ -188,7 +189,7 @@ func (f *file) loadArray() error {
 		}
 		at, first, after = binary.LittleEndian.Uint64(b[16:]), last.first+last.n, last.at
 	}
-	if at <= after { // arrays are appended, so a chain that goes back is a loop
+	if at <= after { // arrays are appended, so a chain that goes back contains a loop
 		return &damage{fmt.Sprintf("the chain of entry arrays ends after %d of %d entries", first, f.h.entries)}
 	}
 	size, _, err := f.object(at, typeEntryArray, entryArraySize+f.itemSize())
@@ -216,13 +217,14 @@ func (f *file) load(i uint64, e *entry) error {
 	return nil
 }
 
-// chainEnds reports whether damage hides all entries from an index on.
+// chainEnds reports whether damage makes all entries from an index on unreadable.
 func (f *file) chainEnds(i uint64) bool {
 	_, err := f.entryAt(i)
 	return isDamage(err)
 }
 
-// fields appends the fields of e to dst, and returns how many could not be read.
+// fields appends the fields of e to dst. damaged is the number of fields that
+// could not be read.
 func (f *file) fields(dst []Field, e *entry) (_ []Field, damaged int, err error) {
 	if e.size > maxEntry {
 		return dst, 0, &damage{fmt.Sprintf("the entry at offset %d has %d bytes", e.at, e.size)}
@@ -292,9 +294,8 @@ func (f *file) field(at uint64) (Field, error) {
 	return x, nil
 }
 
-// search returns the first index from which on the entries are after a place. No
-// entry that is after it may come before one that is not. What is damaged is
-// taken for the readable entry behind it.
+// search returns the index of the first entry for which after returns true. after
+// must be monotonic. For a damaged entry, the next readable one is used.
 func (f *file) search(after func(c Cursor) bool) (uint64, error) {
 	var e entry
 	low, high := uint64(0), f.h.entries
@@ -320,5 +321,5 @@ func (f *file) search(after func(c Cursor) bool) (uint64, error) {
 	return low, nil
 }
 
-// archived reports whether nobody writes to the file any more.
+// archived reports whether the file is not written to any more.
 func (f *file) archived() bool { return f.h.state == stateArchived || strings.HasSuffix(f.path, "~") }

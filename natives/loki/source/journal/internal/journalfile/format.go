@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Features that a reader must know, by their bit in the header.
+// Features that a reader must support, by their bit in the header.
 const (
 	flagXZ      = 1 << 0
 	flagLZ4     = 1 << 1
@@ -20,7 +20,7 @@ const (
 const (
 	stateOffline  = 0
 	stateOnline   = 1
-	stateArchived = 2 // nobody writes to it any more
+	stateArchived = 2 // not written to any more
 )
 
 // Types of objects.
@@ -30,9 +30,9 @@ const (
 	typeEntryArray = 6
 )
 
-// Sizes of what comes before the items or the payload of objects.
+// Sizes of the parts that precede the items or the payload of objects.
 const (
-	headerSize      = 208 // all that we need; newer files have more
+	headerSize      = 208 // the part that is needed; newer files have a longer one
 	objectSize      = 16
 	entrySize       = 64
 	entryArraySize  = 24
@@ -40,29 +40,29 @@ const (
 	dataSizeCompact = 72
 )
 
-// Bounds against damaged sizes. An entry has up to 1024 fields.
+// Limits that protect against damaged sizes. An entry has up to 1024 fields.
 const (
 	maxEntry = 1 << 20
-	maxValue = 16 << 20 // the rest of a longer field is cut off
+	maxValue = 16 << 20 // longer values are truncated
 )
 
 var errSignature = errors.New("not a journal file: it does not begin with LPKSHHRH")
 
-// Errors of files that are not complete yet: journald has created them and not
-// written the header, or somebody copies them.
+// Errors for files that are not complete yet: journald has created them but not
+// written the header, or they are being copied.
 var (
 	errEmpty = errors.New("the file has no header yet")
 	errShort = errors.New("the file is shorter than its header says")
 )
 
-// header is what the reader needs of a file's header.
+// header contains the required part of a file's header.
 type header struct {
 	incompatible uint32
 	state        byte
 	file         ID
-	seqnum       ID // of the sequence
+	seqnum       ID // ID of the sequence
 	size         uint64
-	arena        uint64 // size of what follows the header
+	arena        uint64 // size of the part after the header
 	entries      uint64
 	tailSeqnum   uint64
 	headSeqnum   uint64
@@ -92,8 +92,8 @@ func parseHeader(b []byte) (h header, err error) {
 	return h, nil
 }
 
-// damage is what is wrong with the content of a file. Other errors are those of
-// the operating system: the content may be fine.
+// damage is an error in the content of a file. Other errors come from the
+// operating system, and the content may be intact.
 type damage struct{ what string }
 
 func (d *damage) Error() string { return d.what }
@@ -103,7 +103,7 @@ func isDamage(err error) bool {
 	return ok
 }
 
-// cursorOf returns the cursor of an entry object of the sequence id.
+// cursorOf returns the cursor of an entry object in the sequence id.
 func cursorOf(id ID, entry []byte) Cursor {
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(entry[at:]) }
 	return Cursor{SeqnumID: id, Seqnum: u64(16), Realtime: u64(24), Monotonic: u64(32), BootID: ID(entry[40:56]), XorHash: u64(56)}

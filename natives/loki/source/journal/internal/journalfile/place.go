@@ -1,6 +1,6 @@
 package journalfile
 
-// place sets the index that reading a file begins at.
+// place sets the index at which reading a file begins.
 func (r *Reader) place(f *file) error {
 	start, err := f.search(func(c Cursor) bool { return c.Realtime >= r.since })
 	if err != nil {
@@ -28,11 +28,12 @@ func (r *Reader) place(f *file) error {
 	return r.skipCopies(f)
 }
 
-// journald copies its journal from /run to /var when it can write there, numbers
-// the entries anew in another sequence, and deletes what it has copied. Copies
-// are left out in two ways: a file that is complete when it is found is read from
-// behind the copy of the last entry (skipCopies); in one that journald is still
-// copying to, each entry is looked for in the files that it comes from (copied).
+// journald copies its journal from /run to /var when it can write there, gives
+// the entries new numbers in another sequence, and deletes the originals. Copies
+// are skipped in two ways: a file that is complete when it is found is read from
+// the entry after the copy of the last entry (skipCopies); for a file to which
+// journald is still copying, each entry is searched in the original files
+// (copied).
 
 // copied reports whether an entry of f is also in a volatile file.
 func (r *Reader) copied(f *file, c Cursor) (bool, error) {
@@ -44,7 +45,7 @@ func (r *Reader) copied(f *file, c Cursor) (bool, error) {
 		if !g.volatile {
 			continue
 		}
-		i, err := g.search(func(x Cursor) bool { return x.Monotonic >= c.Monotonic }) // all of one boot
+		i, err := g.search(func(x Cursor) bool { return x.Monotonic >= c.Monotonic }) // all entries of one boot
 		for ; err == nil && i < g.h.entries; i++ {
 			if err = g.load(i, &e); isDamage(err) {
 				err = nil
@@ -64,7 +65,8 @@ func (r *Reader) copied(f *file, c Cursor) (bool, error) {
 	return false, nil
 }
 
-// skipCopies moves a file behind the copy of the last entry that was read.
+// skipCopies moves a file to the entry after the copy of the last entry that was
+// read.
 func (r *Reader) skipCopies(f *file) error {
 	for id, at := range r.at {
 		if err := r.skipCopy(f, at, id == f.h.seqnum); err != nil {

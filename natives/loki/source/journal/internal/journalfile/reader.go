@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Root is a directory of journals: files, and subdirectories that are named by a
+// Root is a directory of journals: files, and subdirectories named after a
 // machine ID.
 type Root struct {
 	Path    string
 	Machine string // the only subdirectory to read; "" reads those of all machines
-	// Volatile is the directory whose entries journald copies to another root
-	// when it can write there. Copies are read once.
+	// Volatile is true for the directory whose entries journald copies to another
+	// root when it can write there. Entries and their copies are read only once.
 	Volatile bool
 }
 
-// Options are what a Reader reads.
+// Options configure a Reader.
 type Options struct {
 	Roots    []Root
 	Position []Cursor // the last entry that was read of each sequence
-	// Foreign is the position of a program that has one cursor only, such as
-	// Promtail; it is used for sequences that are not in Position.
+	// Foreign is the position of a program that stores only one cursor, such as
+	// Promtail. It is used for sequences that are not in Position.
 	Foreign *Cursor
-	Since   time.Time // entries before it are left out; zero: none
+	Since   time.Time // earlier entries are skipped; zero means no limit
 	Now     func() time.Time
 }
 
@@ -36,47 +36,48 @@ type Entry struct {
 	Fields []Field // valid until the next call of Next; a name may occur twice
 }
 
-// Loss is what a Reader could not read.
+// Loss is data that a Reader could not read.
 type Loss struct {
-	Path    string // of the file, if it is known
+	Path    string // of the file, if known
 	Reason  string // LossDamaged or LossDeleted
-	Entries uint64 // 0: an entry lacks a field, or the number is not known
+	Entries uint64 // 0 if an entry lacks a field, or if the number is unknown
 	Detail  string
 }
 
 // Reasons of losses.
 const (
-	LossDamaged = "damaged" // the content of a file is not what the format says
+	LossDamaged = "damaged" // the content of a file violates the format
 	LossDeleted = "deleted" // entries were deleted from the journal before they were read
 )
 
-// Reader reads all files of its roots as one journal. It is for one goroutine.
+// Reader reads all files of its roots as one journal. It must not be used
+// concurrently.
 type Reader struct {
 	o       Options
 	at      map[ID]Cursor // the last entry that was read of each sequence
 	foreign *Cursor
 	since   uint64
-	wanted  map[ID]Cursor // positions whose next entry is still looked for
-	lowest  map[ID]uint64 // the lowest number in files that begin behind it
+	wanted  map[ID]Cursor // positions whose next entry has not been found yet
+	lowest  map[ID]uint64 // the lowest number in files that begin after the position
 	latest  ID            // the sequence of the latest position
 
 	scan   scan
 	files  []*file
-	ended  []ended // files that were read and that nobody writes to
+	ended  []ended // files that were read and are not written to any more
 	bounds map[ID]uint64
 	losses []Loss
 	fields []Field
-	ready  bool // a round has found what there is to read
+	ready  bool // a round has found entries that may be read
 }
 
-// ended is a file that is of no interest any more while its name stays.
+// ended is a file that is ignored as long as its name exists.
 type ended struct {
 	path string
 	info os.FileInfo
 }
 
-// NewReader returns a Reader. Nothing is opened yet: directories and files may
-// come later.
+// NewReader returns a Reader. It opens nothing: directories and files may be
+// created later.
 func NewReader(o Options) *Reader {
 	r := &Reader{o: o, at: map[ID]Cursor{}, wanted: map[ID]Cursor{}, lowest: map[ID]uint64{}, foreign: o.Foreign, bounds: map[ID]uint64{}}
 	if !o.Since.IsZero() {
@@ -95,9 +96,9 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// Next returns the next entry, valid until the next call, or nil when there is
-// none now. An error is one of the operating system, and may pass: call Next
-// again later, and nothing is left out.
+// Next returns the next entry, which is valid until the next call, or nil if
+// there is currently none. Errors come from the operating system and may be
+// temporary: call Next again later; no entry is skipped.
 func (r *Reader) Next() (*Entry, error) {
 	for {
 		f, err := r.first()
@@ -105,7 +106,7 @@ func (r *Reader) Next() (*Entry, error) {
 			return nil, err
 		}
 		if f == nil {
-			if r.ready { // all that the last round has found was read
+			if r.ready { // all entries that the last round found were read
 				r.ready = false
 				return nil, nil
 			}
@@ -149,7 +150,7 @@ func (r *Reader) Next() (*Entry, error) {
 	}
 }
 
-// first returns the file with the next entry, nil when there is none.
+// first returns the file with the next entry, or nil.
 func (r *Reader) first() (*file, error) {
 	var best *file
 	for _, f := range r.files {
@@ -166,7 +167,7 @@ func (r *Reader) first() (*file, error) {
 	return best, nil
 }
 
-// loadHead loads the next entry of a file, past those that are damaged.
+// loadHead loads the next entry of a file and skips damaged ones.
 func (r *Reader) loadHead(f *file) error {
 	for f.head == nil && f.next < f.h.entries {
 		err := f.load(f.next, &f.spare)
@@ -198,20 +199,20 @@ func (r *Reader) deleted(path string, n uint64, detail string) {
 	r.losses = append(r.losses, Loss{path, LossDeleted, n, detail})
 }
 
-// Losses returns what was lost since the last call.
+// Losses returns the losses since the last call.
 func (r *Reader) Losses() []Loss {
 	l := r.losses
 	r.losses = nil
 	return l
 }
 
-// round looks for entries that are new, and reports whether there may be any.
+// round searches for new entries, and reports whether there may be any.
 //
-// A sequence is read up to bounds, the greatest number that was there before its
-// files were refreshed. What has a smaller number was written before, so it is
-// visible after the refresh, whichever file it is in. Without the bound, an
-// entry could be returned before a smaller one of another file, and a position
-// behind it would leave that one out.
+// A sequence is read up to bounds, the highest number that existed before its
+// files were refreshed. All entries with lower numbers were written earlier, so
+// they are visible after the refresh, whichever file contains them. Without this
+// limit, an entry could be returned before one with a lower number in another
+// file, and a position after it would skip that one.
 func (r *Reader) round() (bool, error) {
 	now := r.o.Now()
 	if err := r.refresh(now); err != nil {
@@ -225,7 +226,7 @@ func (r *Reader) round() (bool, error) {
 	if err := r.refresh(now); err != nil {
 		return false, err
 	}
-	if added { // their bounds are not known yet
+	if added { // their limits are not known yet
 		r.setBounds()
 		if err := r.refresh(now); err != nil {
 			return false, err
@@ -242,7 +243,7 @@ func (r *Reader) setBounds() {
 	}
 }
 
-// refresh reads the headers of the files that grow.
+// refresh reads the headers of the files that are still written to.
 func (r *Reader) refresh(now time.Time) error {
 	var errs []error
 	r.files = slices.DeleteFunc(r.files, func(f *file) bool {
@@ -263,8 +264,8 @@ func (r *Reader) refresh(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// lookForNext notes whether a file begins before the entry behind a position.
-// Entries have consecutive numbers, so what lies between is known.
+// lookForNext checks whether a file begins before the entry that follows a
+// position. Entries have consecutive numbers, so the entries between are known.
 func (r *Reader) lookForNext(f *file) {
 	c, ok := r.wanted[f.h.seqnum]
 	if !ok || f.h.entries == 0 {
@@ -277,7 +278,7 @@ func (r *Reader) lookForNext(f *file) {
 	}
 }
 
-// findGaps reports positions that the entries behind are gone of.
+// findGaps reports positions whose following entries were deleted.
 func (r *Reader) findGaps() {
 	for id, c := range r.wanted {
 		lowest, ok := r.lowest[id]
@@ -286,23 +287,23 @@ func (r *Reader) findGaps() {
 			r.deleted("", lowest-c.Seqnum-1, "the entries after the last position were deleted from the journal; reading goes on with the next one")
 		case id == r.latest && r.Found():
 			r.deleted("", 0, "the journal of the last position no longer exists; reading goes on with the journals that do")
-		default: // its files may come; those of a sequence that has ended are deleted in the end
+		default: // the files may still appear; those of an old sequence are deleted eventually
 			continue
 		}
 		delete(r.wanted, id)
 	}
 }
 
-// How long a deleted file is read that journald has not closed, how long one is
-// kept to know copies of its entries, and how much deleted files may hold of the
-// disk.
+// How long a deleted file is read that journald has not closed, how long a file
+// is kept to recognise copies of its entries, and how much disk space deleted
+// files may occupy.
 const (
 	deletedIdle   = 10 * time.Minute
 	deletedCopied = time.Minute
 	deletedSize   = 1 << 30
 )
 
-// retire closes the files that are read and that nobody writes to.
+// retire closes the files that were read and are not written to any more.
 func (r *Reader) retire(now time.Time) {
 	var held int64
 	slices.SortStableFunc(r.files, func(a, b *file) int { return cmp.Compare(b.h.tailRealtime, a.h.tailRealtime) })
@@ -326,7 +327,7 @@ func (r *Reader) retire(now time.Time) {
 	})
 }
 
-// end closes a file that is read.
+// end closes a file that was read.
 func (r *Reader) end(f *file) {
 	if !f.deleted {
 		r.ended = append(r.ended, ended{f.path, f.info})
@@ -334,7 +335,7 @@ func (r *Reader) end(f *file) {
 	_ = f.close()
 }
 
-// idle gives back what a file keeps in memory if it is seldom written to.
+// idle releases the memory of a file that is seldom written to.
 func (f *file) idle(now time.Time) {
 	if now.Sub(f.changed) > time.Minute {
 		f.windows.free()
@@ -342,7 +343,7 @@ func (f *file) idle(now time.Time) {
 	}
 }
 
-// Open returns how many files are open.
+// Open returns the number of open files.
 func (r *Reader) Open() int { return len(r.files) }
 
 // Close closes all files.

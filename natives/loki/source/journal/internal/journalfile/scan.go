@@ -13,20 +13,20 @@ import (
 )
 
 // Directories are read again when they have changed. Two changes within one tick
-// of the file system's clock look like one, so a directory that changed less
-// than settled ago may have changed since; rescanEvery bounds what a file system
-// without such times costs, and how long a file that cannot be opened waits.
+// of the file system's clock look like one, so a directory that changed less than
+// settled ago is read again. rescanEvery is the interval for file systems without
+// modification times and for files that cannot be opened.
 const (
 	settled     = 2 * time.Second
 	rescanEvery = 5 * time.Second
-	// maxListed is how many files a directory may have.
+	// maxListed is the maximum number of files in a directory.
 	maxListed = 100_000
 )
 
-// scan is what is known of the directories.
+// scan is the state of the directories.
 type scan struct {
 	last   time.Time
-	dirs   map[string]time.Time // when each that was read had changed; zero if it does not exist
+	dirs   map[string]time.Time // the modification time of each directory when it was read; zero if it does not exist
 	failed map[string]error     // files and directories that cannot be read
 }
 
@@ -51,7 +51,7 @@ func (s *scan) isDue(now time.Time) bool {
 	return false
 }
 
-// rescan opens the files that are new, and reports whether there are any.
+// rescan opens new files, and reports whether there are any.
 func (r *Reader) rescan(now time.Time) (added bool, err error) {
 	if !r.scan.isDue(now) {
 		return false, nil
@@ -76,7 +76,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 		}
 	}
 	for _, err := range r.scan.failed {
-		if errors.Is(err, files.ErrHung) { // nobody knows which files there are
+		if errors.Is(err, files.ErrHung) { // it is unknown which files exist
 			r.scan.force()
 			return false, err
 		}
@@ -98,9 +98,10 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 		}
 		f, err := r.open(l.path, now)
 		switch {
-		case errors.Is(err, errEmpty), errors.Is(err, errShort), errors.Is(err, fs.ErrNotExist): // for now, or since it was listed
+		case errors.Is(err, errEmpty), errors.Is(err, errShort), errors.Is(err, fs.ErrNotExist): // temporary, or removed since it was listed
 		case err != nil && !permanent(err):
-			// To go on without it would move the position past its entries.
+			// Continuing without the file would move the position past its
+			// entries.
 			r.scan.force()
 			return added, err
 		case err != nil:
@@ -116,7 +117,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 	return added, nil
 }
 
-// open opens a file at the place where reading it begins.
+// open opens a file at the position where reading begins.
 func (r *Reader) open(path string, now time.Time) (*file, error) {
 	f, err := openFile(path, now)
 	if err != nil {
@@ -129,8 +130,8 @@ func (r *Reader) open(path string, now time.Time) (*file, error) {
 	return f, nil
 }
 
-// permanent reports whether opening a file again is of no use: it may not be
-// read, or has a content that cannot be.
+// permanent reports whether retrying to open a file is useless: access is denied,
+// or its content cannot be read.
 func permanent(err error) bool {
 	var pe *fs.PathError
 	return errors.Is(err, fs.ErrPermission) || !errors.As(err, &pe) && !errors.Is(err, files.ErrHung)
@@ -157,7 +158,7 @@ func isJournal(name string) bool {
 	return strings.HasSuffix(name, ".journal") || strings.HasSuffix(name, ".journal~")
 }
 
-// readDir returns what is in a directory, and notes when it had changed before.
+// readDir returns the content of a directory and records its modification time.
 func (r *Reader) readDir(dir string) []os.DirEntry {
 	info, err := files.Stat(dir)
 	if err == nil {
@@ -182,8 +183,9 @@ type Problem struct {
 	Err  error
 }
 
-// Problems returns what cannot be read at present, sorted by path. Directories
-// that do not exist are not in it as long as one of the roots does.
+// Problems returns the files and directories that currently cannot be read,
+// sorted by path. Directories that do not exist are only included if none of the
+// roots exists.
 func (r *Reader) Problems() (ps []Problem) {
 	missing := 0
 	for _, root := range r.o.Roots {
@@ -201,5 +203,5 @@ func (r *Reader) Problems() (ps []Problem) {
 	return ps
 }
 
-// Found returns whether the roots have any journal file that can be read.
+// Found reports whether the roots contain a readable journal file.
 func (r *Reader) Found() bool { return len(r.files) > 0 || len(r.ended) > 0 }

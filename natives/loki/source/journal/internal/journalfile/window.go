@@ -12,22 +12,22 @@ const (
 	windowCount = 8
 )
 
-// windows read a file in pieces and keep the last ones.
+// windows read a file in pieces and cache the last ones.
 //
 // journald changes objects in place: pointers, and the items at the end of entry
-// arrays. What is kept is therefore dropped when the file has grown (forget).
+// arrays. Therefore, the cache is cleared when the file has grown (forget).
 type windows struct {
 	f       *os.File
 	kept    [windowCount]window
-	scratch []byte // for what is not within one window
+	scratch []byte // for data that is not within one window
 }
 
 type window struct {
 	at  int64
-	buf []byte // nil: none
+	buf []byte // nil if unused
 }
 
-// read returns n bytes at an offset, valid until the next call.
+// read returns n bytes at an offset. They are valid until the next call.
 func (w *windows) read(at, n uint64) ([]byte, error) {
 	if at > 1<<62 || n > maxValue+dataSizeCompact {
 		return nil, &damage{fmt.Sprintf("%d bytes at %d are out of range", n, at)}
@@ -59,7 +59,7 @@ func (w *windows) read(at, n uint64) ([]byte, error) {
 	return k.buf[from : from+n], nil
 }
 
-// wrap tells the end of a file, which is damage, from failures to read it.
+// wrap distinguishes the end of a file, which is damage, from read errors.
 func (w *windows) wrap(err error, at uint64) error {
 	if errors.Is(err, io.EOF) {
 		return &damage{fmt.Sprintf("the file ends before an object at offset %d", at)}
@@ -67,12 +67,12 @@ func (w *windows) wrap(err error, at uint64) error {
 	return fmt.Errorf("cannot read journal file: %w", err)
 }
 
-// forget drops what is kept.
+// forget clears the cache.
 func (w *windows) forget() {
 	for i := range w.kept {
 		w.kept[i].buf = w.kept[i].buf[:0]
 	}
 }
 
-// free gives the memory back.
+// free releases the memory.
 func (w *windows) free() { w.kept, w.scratch = [windowCount]window{}, nil }

@@ -1,0 +1,70 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting/block"
+)
+
+// The shards of a batch that a canary gets a share of.
+const (
+	shardStable = iota
+	shardCanary
+	versionShards
+)
+
+// newDivision returns how batches are divided between the running version and a
+// canary. Nobody who sends data can choose the version: see batch.Hash. In mode
+// partition, records that meet the same VM meet the same version.
+func newDivision(b *block.Script) *sharding {
+	limit := uint64(b.Canary.Share * (1 << 53))
+	return &sharding{shards: versionShards, shardOf: func(s *batch.Series) int {
+		h := s.Hash()
+		if b.Concurrency == block.ConcurrencyPartition {
+			h = batch.Hash(appendValues(nil, s, b.By))
+		}
+		// Journals and queues shard by the low bits: the share is of each of theirs.
+		if h>>11 < limit {
+			return shardCanary
+		}
+		return shardStable
+	}}
+}
+
+// processShares takes the shares of b that the running version and the canary get
+// through the stages, one after the other, and joins what becomes of them, so that
+// the next nodes see one batch. release must be called once it has been sent.
+//
+// The share of the running version comes first: if another instance takes over
+// meanwhile, it gets b as a whole, and nothing of it has been processed by the canary.
+func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, release func(), err error) {
+	release = func() {}
+	s := p.signal.split(cn.division, b)
+	outs := make([]result, len(s.parts))
+	for i, part := range s.parts {
+		if s.shards[i] == shardCanary && cn.entrance.tryEnter() {
+			cn.inner.instance.addCall()
+			release = cn.inner.instance.endCall
+			canary := pipeline[B]{cn.inner, p.signal}
+			outs[i], err = canary.processCounted(ctx, part, cn.inner.newTerms(ctx))
+			cn.entrance.leave()
+			cn.noteSeries(p.signal.column(part))
+			cn.output.note(p.signal.payload(b), outs[i])
+			cn.notify()
+			if !errors.Is(err, errReplaced) {
+				if err != nil {
+					return out, release, err
+				}
+				continue
+			}
+			// The canary has ended while it held the records.
+		}
+		if outs[i], err = p.processCounted(ctx, part, t); err != nil {
+			return out, release, err
+		}
+		cn.stableOutput.note(p.signal.payload(b), outs[i])
+	}
+	return p.join(b, s.parts, outs, s.join), release, nil
+}
