@@ -84,3 +84,23 @@ type ReloadEvent struct {
 	// Reload is set if a change was made or refused, or waits for trials.
 	Reload *Reload
 }
+
+// Preview is what a reload would change.
+type Preview struct {
+	// Nodes are the nodes that would change, in the order in which they would.
+	Nodes     []PreviewNode `json:"nodes"`
+	Untouched int           `json:"untouched"`
+}
+
+// PreviewNode is a node that a reload would change.
+type PreviewNode struct {
+	ID string `json:"id"`
+	// Action is added, rebuilt, updated (or rebuilt, if it cannot be updated), removed,
+	// refused, or unknown (what it does depends on the exports of another node, or on a
+	// script that is still being compiled).
+	Action string `json:"action"`
+	// From and To are versions.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	Why  string `json:"why"`
+}

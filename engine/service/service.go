@@ -93,6 +93,10 @@ type Host interface {
 	ReloadEvents(after uint64) (events []ReloadEvent, more <-chan struct{})
 	// Overview returns what there is to know of weir as a whole.
 	Overview() Overview
+	// PreviewReload returns the changes that a reload would make with the config at
+	// path, "" for the config that runs, and makes none. The error is a
+	// config.Diagnostics if the config would be refused.
+	PreviewReload(ctx context.Context, path string) (Preview, error)
 	// RequestReload reads the config again and returns the records of the change when
 	// it is made, its tests included, or refused; the error is then a
 	// config.Diagnostics. It waits for canaries if it is told to.

@@ -32,6 +32,7 @@ var routes = []struct {
 	{"GET /-/ready", "GET /-/ready", 503, 503, 503, 503},
 	{"GET /-/healthy", "GET /-/healthy", 503, 503, 503, 503},
 	{"POST /-/reload", "POST /-/reload", 401, 200, 403, 200},
+	{"POST /-/reload/preview", "POST /-/reload/preview", 403, 403, 403, 200},
 	{"GET /-/page", "GET /-/page?token=x", 401, 401, 403, 403},
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},

@@ -97,6 +97,20 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	}
 }
 
+// preview returns what a reload would change. The parameter config is another config.
+func preview(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	p, err := host.PreviewReload(r.Context(), r.URL.Query().Get("config"))
+	_, refused := errors.AsType[config.Diagnostics](err)
+	switch {
+	case refused:
+		nethttp.Error(w, err.Error(), nethttp.StatusBadRequest)
+	case err != nil:
+		nethttp.Error(w, err.Error(), nethttp.StatusServiceUnavailable)
+	default:
+		writeJSON(w, p)
+	}
+}
+
 func reloads(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	writeJSON(w, Reloads{Reloads: append([]service.Reload{}, host.Reloads()...)})
 }

@@ -40,7 +40,8 @@ func (s *Service) table() []route {
 		{"GET /-/ready", public, with(ready)},
 		{"GET /-/healthy", public, with(healthy)},
 		{"POST /-/reload", owned, with(reload)},
-		{"GET " + linkPath, public, s.openLink}, // the token is in the query
+		{"POST /-/reload/preview", socketOnly, with(preview)}, // it reads any config
+		{"GET " + linkPath, public, s.openLink},               // the token is in the query
 		{"POST " + linkPath, socketOnly, with(s.newLink)},
 		{"GET /api/v0/status", limited, with(status)},
 		{"GET /api/v0/reloads", owned, with(reloads)},
