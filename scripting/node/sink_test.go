@@ -521,6 +521,7 @@ func TestSinkDefinition(t *testing.T) {
 	f(ok, `journal { max_size = "1KiB" }`, "max_size must be at least 1MiB")
 	f(ok, `script { on_error = "pass" }`, `script.on_error: cannot use on_error = "pass": a.b is a sink, which passes nothing on; there is "hold", "drop" or "quarantine"`)
 	f(ok, `script { on_reload = "shadow" }`, `script.on_reload: cannot use on_reload = "shadow": a.b is a sink, and only the results of a transform can be compared without external systems; use "test"`)
+	f(ok, "script {\nshadow {\nmax_new_series = 1\n}\n}", `script.shadow: the block shadow has no effect without on_reload = "shadow"`)
 	f(`return weir.source { poll = function() end, interval = "1m", sends = { "metrics" } }`, "forward_to = []\nscript { on_reload = \"shadow\" }", `script.on_reload: cannot use on_reload = "shadow": a.b is a source, and`)
 	f(ok, "forward_to = []", `unrecognized attribute name "forward_to"`)
 }

@@ -20,6 +20,11 @@ func (s *entry) check(args any, settled func(string) bool) []*component.Argument
 	}
 	if settled("script") { // otherwise, Build checks it again
 		es = append(es, s.checkGrants(a.Script)...)
+		var unset block.Shadow
+		unset.SetToDefault()
+		if a.Script.Shadow != unset && a.Script.OnReload != block.OnReloadShadow {
+			es = append(es, &component.ArgumentError{Path: "script.shadow", Warning: true, Err: errors.New(`the block shadow has no effect without on_reload = "shadow"`)})
+		}
 		if err := a.Script.CheckState(s.Name, s.Definition); err != nil {
 			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
 		}
