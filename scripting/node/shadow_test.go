@@ -288,6 +288,21 @@ func TestShadowCopiesState(t *testing.T) {
 	})
 }
 
+// A new version that declares other state migrates a copy.
+func TestShadowMigratesCopy(t *testing.T) {
+	f := newShadows(t, "lua")
+	f.run(`state = { n = weir.state.counter { max = 10 } },
+		metrics = function(batch, ctx) for r in batch:records() do r.value = ctx.state.n:add("k", 1) end end`)
+	same(t, f.send(text(t, 1, "a 1\n")), "a 1\n")
+	migrates := `version = 2, state = { m = weir.state.counter { max = 10 } },
+		migrate = function(old, version, ctx) ctx.state.m:set("k", old.n:get("k") * 100) end,
+		metrics = function(batch, ctx) for r in batch:records() do r.value = ctx.state.m:add("k", 1) end end`
+	f.passes(migrates, node.Difference{Batches: 1, Records: 1, Changed: 1, ChangedExamples: []node.Change{{Before: "a 2 1000", After: "a 101 1000"}}})
+	same(t, f.send(text(t, 1, "a 1\n")), "a 2\n")
+	f.refused(strings.Replace(migrates, "* 100", ".x", 1), "cannot migrate the state of version 1: scripts/a/b.lua:4: in migrate: attempt to index a number value with key 'x'")
+	same(t, f.send(text(t, 1, "a 1\n")), "a 3\n")
+}
+
 // Nothing that the versions log, count, export or report leaves the step, and sleeping takes
 // no time.
 func TestShadowHasNoEffect(t *testing.T) {
