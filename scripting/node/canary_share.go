@@ -37,10 +37,16 @@ func newDivision(b *block.Script) *sharding {
 // through the stages, one after the other, and joins what becomes of them, so that
 // the next nodes see one batch. release must be called once it has been sent.
 //
-// The share of the running version comes first: if another instance takes over
-// meanwhile, it gets b as a whole, and nothing of it has been processed by the canary.
+// b is admitted once: if another instance has taken over before, that gets b as a
+// whole. The running version processes its share first, so that nothing has been
+// processed by the canary if another instance takes over while on_error holds records.
 func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, release func(), err error) {
 	release = func() {}
+	if err := p.c.admission.enter(ctx); err != nil {
+		return out, release, err
+	}
+	defer p.c.admission.leave()
+	t.admitted = true
 	s := p.signal.split(cn.division, b)
 	outs := make([]result, len(s.parts))
 	for i, part := range s.parts {

@@ -125,6 +125,7 @@ func (p *pipeline[B]) processCounted(ctx context.Context, b B, t terms) (result,
 		counts.failed.Add(1)
 	}
 	if ok {
+		t.admitted = false // another instance may take over while it is held
 		o.out, err = p.hold(ctx, b, t, held)
 	}
 	return o.out, err
@@ -137,10 +138,12 @@ func (p *pipeline[B]) process(ctx context.Context, b B, t terms) (o outcome, err
 	if t.part {
 		return p.processAdmitted(ctx, b, t)
 	}
-	if err := p.c.admission.enter(ctx); err != nil {
-		return o, err
+	if !t.admitted {
+		if err := p.c.admission.enter(ctx); err != nil {
+			return o, err
+		}
+		defer p.c.admission.leave()
 	}
-	defer p.c.admission.leave()
 	o, err = p.processAdmitted(ctx, b, t)
 	p.c.reportOutcome(p.signal.payload(b).source(), t, o, err)
 	return o, err

@@ -108,7 +108,7 @@ func measured() (heap uint64, goroutines int) {
 }
 
 // control asks what `weir state` asks.
-func control(t *testing.T, c component.Component, method, path string, want int) string {
+func control(t testing.TB, c component.Component, method, path string, want int) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	c.(component.Controller).Control().ServeHTTP(w, httptest.NewRequest(method, path, nil))

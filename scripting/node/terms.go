@@ -24,6 +24,10 @@ type terms struct {
 	part bool
 	pool *pool
 
+	// admitted is set for a share of a batch that has been admitted as a whole: see
+	// processShares.
+	admitted bool
+
 	// total is set for a part of a batch that the script failed on. It is the
 	// number of records in the batch, whose limits its parts share. A success on
 	// such a part says little about the script.
