@@ -36,6 +36,7 @@ type canary struct {
 	decisions    chan decision // of users
 	followed     chan struct{} // of the decision that ended it; nil: none did
 	changed      chan struct{} // capacity 1: inner has processed something
+	promotedAt   time.Time     // set before promoted
 	promoted     atomic.Bool   // its version takes over, and it goes on until then
 
 	output, stableOutput outputSeries
@@ -114,6 +115,7 @@ func (c *Component) Canary(ctx context.Context, s *Script, args any, begin func(
 // promote has the canary go on until another instance takes over.
 func (cn *canary) promote(ctx context.Context) {
 	cn.stable.opts.Logger.InfoContext(ctx, "the canary is promoted", cn.attrs()...)
+	cn.promotedAt = cn.stable.opts.Clock.Now()
 	cn.promoted.Store(true)
 	if cn.stable.admission.ends() {
 		cn.end(ctx) // Run of the running version may have looked before
@@ -297,6 +299,11 @@ func (m *memory) retireCanary(g *instance) {
 		return
 	}
 	m.retired = append(m.retired, g)
+}
+
+// inVain reports whether the version was promoted and has not taken over for long.
+func (cn *canary) inVain(now time.Time) bool {
+	return cn != nil && cn.promoted.Load() && now.Sub(cn.promotedAt) > sweepInterval
 }
 
 // takes reports whether the canary gets a share of the batches of a signal.

@@ -52,7 +52,7 @@ type canaryModel struct {
 	state   modelState
 	trial   *candidate
 	inShare map[string]bool // series that a canary has got
-	other   map[string]bool // series that the running version got beside one
+	other   map[string]bool // series that the running version got during one
 	log     []string
 }
 

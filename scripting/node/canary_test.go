@@ -586,12 +586,32 @@ func TestCanaryReplacedByAnother(t *testing.T) {
 		first := registrytest.Lookup(t, n.cat, "a.b")
 		b := many(t, 1, 100)
 		c := n.try(fmt.Sprintf(label, "2"), attrs)
-		pass(2 * time.Minute)
+		pass(time.Minute)
 		<-c.done
 		if n.tryAgain(first, attrs).running() {
 			t.Error("the running version has a canary")
 		}
 		if got := n.send(b); strings.Count(got, `v="1"`) != 100 {
+			t.Errorf("the canary goes on:\n%s", got)
+		}
+	})
+}
+
+// A canary that is promoted ends if the new version does not take over, for example
+// because it cannot be built.
+func TestCanaryPromotedInVain(t *testing.T) {
+	timed(t, func(t *testing.T, n *harness) {
+		attrs := canaryAttrs(half, "")
+		n.save(fmt.Sprintf(label, "1"), attrs)
+		b := many(t, 1, 100)
+		c := n.try(fmt.Sprintf(label, "2"), attrs)
+		pass(time.Minute)
+		<-c.done
+		if got := n.send(b); !strings.Contains(got, `v="2"`) {
+			t.Error("the canary has ended at once")
+		}
+		pass(3 * time.Minute)
+		if got := n.send(at(b, 2000)); strings.Count(got, `v="1"`) < 100 {
 			t.Errorf("the canary goes on:\n%s", got)
 		}
 	})

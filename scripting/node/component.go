@@ -257,6 +257,9 @@ func (c *Component) sweepPeriodically(ctx context.Context) {
 			c.mem.quarantine.store.Sweep()
 			c.report.forgetIdleSources()
 			c.pools.shrink()
+			if cn := c.canary.Load(); cn.inVain(c.opts.Clock.Now()) {
+				cn.end(ctx)
+			}
 			if c.sharding != nil {
 				c.sharding.known.Sweep()
 			}

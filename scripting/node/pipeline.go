@@ -114,7 +114,8 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	return to.send(ctx, number, out, p.signal.payload(b).latest(c.opts.Clock))
 }
 
-// processCounted is process, but b is held if on_error says so.
+// processCounted calls process and counts the outcome. With on_error = "hold", it holds
+// a batch that process returns as held.
 func (p *pipeline[B]) processCounted(ctx context.Context, b B, t terms) (result, error) {
 	counts := &p.c.counts
 	counts.calls.Add(1)
