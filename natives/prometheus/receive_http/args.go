@@ -26,14 +26,14 @@ type Arguments struct {
 
 	Server server.Arguments `alloy:",squash"`
 
-	// Bounds that Alloy does not have.
+	// Limits that Alloy does not have.
 	Limits Limits `alloy:"limits,block,optional"`
 }
 
 // Limits are limits for requests and the memory that they use.
 type Limits struct {
-	// Largest body, before and after decompression; a larger one is answered 413
-	// or 400.
+	// Maximum size of a body, before and after decompression; larger bodies are
+	// answered 413 or 400.
 	MaxBodySize component.Size `alloy:"max_body_size,attr,optional"`
 	// Maximum number of concurrent requests; further requests are answered 503.
 	MaxRequests int `alloy:"max_requests,attr,optional"`
@@ -60,12 +60,12 @@ type Limits struct {
 	// answered 400. 0 is no limit. (The default is the default of Mimir's
 	// max_label_names_per_series.)
 	LabelLimit int `alloy:"label_limit,attr,optional"`
-	// Longest label name in bytes; a series with a longer one is dropped and
-	// answered 400. 0 is no limit. (The default is that of Mimir's
+	// Maximum length of a label name in bytes; a series with a longer name is
+	// dropped and answered 400. 0 is no limit. (The default is that of Mimir's
 	// max_label_name_length.)
 	LabelNameLengthLimit int `alloy:"label_name_length_limit,attr,optional"`
-	// Longest label value in bytes; a series with a longer one is dropped and
-	// answered 400. 0 is no limit. (The default is that of Mimir's
+	// Maximum length of a label value in bytes; a series with a longer value is
+	// dropped and answered 400. 0 is no limit. (The default is that of Mimir's
 	// max_label_value_length.)
 	LabelValueLengthLimit int `alloy:"label_value_length_limit,attr,optional"`
 }

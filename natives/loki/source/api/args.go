@@ -25,12 +25,13 @@ type Arguments struct {
 	// Whether lines keep the time in the request. Otherwise, they get their time of
 	// arrival.
 	UseIncomingTimestamp bool `alloy:"use_incoming_timestamp,attr,optional"`
-	// Largest body, before and after decompression; a larger one is answered 413.
+	// Maximum size of a body, before and after decompression; larger bodies are
+	// answered 413.
 	MaxSize component.Size `alloy:"max_send_message_size,attr,optional"`
 
 	Server server.Arguments `alloy:",squash"`
 
-	// Bounds that Alloy does not have.
+	// Limits that Alloy does not have.
 	Limits Limits `alloy:"limits,block,optional"`
 }
 
@@ -59,21 +60,21 @@ type Limits struct {
 	// labels are dropped and answered 400. 0 is no limit. (The default is the default of
 	// Loki's max_label_names_per_series.)
 	LabelLimit int `alloy:"label_limit,attr,optional"`
-	// Longest label name in bytes; the lines of a stream with a longer one are
-	// dropped and answered 400. 0 is no limit. (The default is that of Loki's
-	// max_label_name_length.)
+	// Maximum length of a label name in bytes; the lines of a stream with a
+	// longer name are dropped and answered 400. 0 is no limit. (The default is
+	// that of Loki's max_label_name_length.)
 	LabelNameLengthLimit int `alloy:"label_name_length_limit,attr,optional"`
-	// Longest label value in bytes; the lines of a stream with a longer one are
-	// dropped and answered 400. 0 is no limit. (The default is that of Loki's
-	// max_label_value_length.)
+	// Maximum length of a label value in bytes; the lines of a stream with a
+	// longer value are dropped and answered 400. 0 is no limit. (The default is
+	// that of Loki's max_label_value_length.)
 	LabelValueLengthLimit int `alloy:"label_value_length_limit,attr,optional"`
-	// Most structured metadata of a line; a line with more is dropped and answered
-	// 400. 0 is no limit. (The default is that of Loki's
+	// Maximum number of structured metadata entries of a line; a line with more
+	// is dropped and answered 400. 0 is no limit. (The default is that of Loki's
 	// max_structured_metadata_entries_count.)
 	MetadataLimit int `alloy:"structured_metadata_limit,attr,optional"`
-	// Most bytes of names and values of a line's structured metadata; a line with
-	// more is dropped and answered 400. 0B is no limit. (The default is that of
-	// Loki's max_structured_metadata_size.)
+	// Maximum size of the names and values in a line's structured metadata; a
+	// line with more is dropped and answered 400. 0B is no limit. (The default is
+	// that of Loki's max_structured_metadata_size.)
 	MaxMetadataSize component.Size `alloy:"max_structured_metadata_size,attr,optional"`
 }
 
