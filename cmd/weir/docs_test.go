@@ -246,7 +246,7 @@ func (d *docRunner) runLine(t *testing.T, line string) (out string, err error) {
 	case strings.HasPrefix(line, "weir run "):
 		d.stop(t)
 		return "", d.start(line)
-	case slices.Contains([]string{"weir", "source", "cat", "cp", "curl", "mkdir", "touch"}, words[0]):
+	case slices.Contains([]string{"weir", "source", "cat", "cp", "curl", "mkdir", "sed", "touch"}, words[0]):
 		return d.run(line)
 	}
 	return "", fmt.Errorf(`do not know whether %s may be run: add it to the test, or skip="reason" to the block`, words[0])
