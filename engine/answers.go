@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// await takes from a wanted node an error that says that its catalog does not know yet
-// what its name means: what runs keeps running, and a new node waits.
+// await removes an error from a wanted node if its catalog does not know yet
+// what its name means: a running node continues, and a new node waits.
 func (w *wanted) await(running *node) {
 	p, ok := errors.AsType[*component.PendingError](w.err)
 	if !ok {
@@ -52,8 +52,8 @@ func (e *Engine) awaitAnswers(p *plan) {
 	}
 }
 
-// followAnswers notes which changes are complete with the one that follows answers of
-// catalogs about files.
+// followAnswers records which changes are complete when the change for these
+// files is made, because it follows the answers of catalogs about them.
 func (e *Engine) followAnswers(paths []string) {
 	for _, call := range e.answers {
 		if slices.ContainsFunc(call.sources, func(f string) bool { return slices.Contains(paths, f) }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// work is the worker: it alone changes the graph. It returns when ctx has
-// ended and the component it is in a call of, if any, has returned to it.
+// work is the worker: only it changes the graph. It returns when ctx has ended
+// and its current call into a component, if any, has returned.
 func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	start := time.Now()
 	var op stall.Op
@@ -41,7 +41,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 		e.watch.Start(&op, "a change of the graph", workerLimit)
 		e.letGo(e.box.takeParted())
 		wait := e.pace.next.Sub(e.clock.Now())
-		spread := wait <= 0 && e.propagate() // one round: who exports all the time holds up no job
+		spread := wait <= 0 && e.propagate() // one round: exports that never stop must not delay jobs
 		e.change = newChange(service.TriggerGraph, nil)
 		job := e.box.next()
 		if job != nil {
@@ -73,8 +73,8 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	}
 }
 
-// run makes the running graph that of a plan without mistakes, and of those
-// that follow from it: what components export may decide what there is.
+// run applies a plan without errors to the running graph, and then the plans
+// that follow from it, because exports may change which nodes there are.
 func (e *Engine) run(p *plan) counts {
 	c := e.commit(p)
 	for range maxRounds {
@@ -101,18 +101,19 @@ func (e *Engine) swap(p *plan) counts {
 	return e.run(p)
 }
 
-// recordTrials records a change that did nothing but begin trials.
+// recordTrials records a change that only began trials.
 func (e *Engine) recordTrials(c counts, start time.Time) {
 	if e.change.began {
 		e.record(c, "in progress", "", time.Since(start))
 	}
 }
 
-// maxRounds bounds how often a change is followed at once.
+// maxRounds is the maximum number of consecutive plans that follow from a
+// change.
 const maxRounds = 20
 
-// planExports plans what the config is with what the nodes export now; nil when
-// that cannot be.
+// planExports plans the config with the current exports of the nodes. It
+// returns nil if that is not possible.
 func (e *Engine) planExports() *plan {
 	e.stale = false
 	p, err := e.planRunning(true)
@@ -123,8 +124,8 @@ func (e *Engine) planExports() *plan {
 	return p
 }
 
-// commit makes the running graph that of a plan without mistakes, as far as
-// that can be said before it runs.
+// commit applies a plan to the running graph. The plan has no errors that can
+// be found before it runs.
 func (e *Engine) commit(p *plan) counts {
 	e.committing, e.stale, e.broken = true, false, nil
 	// Many commits may follow each other. A node that the plan has is called back: the
@@ -165,10 +166,10 @@ func (e *Engine) commit(p *plan) counts {
 		}
 	}
 	e.publish()
-	changed := map[string]bool{} // since it was planned
+	changed := map[string]bool{} // since the plan was made
 	for _, id := range p.order {
 		if e.phase.Load() == phaseStopping {
-			break // what was built meanwhile would only be in the way
+			break // nodes that were built in the meantime would not be needed
 		}
 		w := p.wanted[id]
 		same := !slices.ContainsFunc(w.needs, func(id string) bool { return changed[id] })
@@ -192,7 +193,7 @@ func (e *Engine) commit(p *plan) counts {
 		}
 		r := n.reconcile(w, args, false)
 		c.results[r] = append(c.results[r], id)
-		e.box.takeMark(id) // those who depend on it come later
+		e.box.takeMark(id) // their dependants come later in the order
 		if e.exported(n) {
 			changed[id] = true
 			if p.awaits[id] {
@@ -221,8 +222,8 @@ func (e *Engine) commit(p *plan) counts {
 	return c
 }
 
-// applyCatalogChanges looks again at what catalogs say has changed. At the start they wait until
-// they know.
+// applyCatalogChanges processes the changes that catalogs reported. At the
+// start, they wait until the catalogs know the answers.
 func (e *Engine) applyCatalogChanges() {
 	for _, c := range e.catalogs() {
 		e.applyChangesOf(c)
@@ -235,9 +236,9 @@ func (e *Engine) applyChangesOf(c component.Catalog) {
 	}
 }
 
-// propagate re-evaluates what depends on nodes with new exports, in the order
-// of the graph; false when there are none. A burst of exports is one evaluation;
-// one that changes nothing ends there.
+// propagate re-evaluates the dependants of nodes with new exports, in the order
+// of the graph. It returns false if there are none. A burst of exports is
+// evaluated once; an evaluation that changes nothing ends there.
 func (e *Engine) propagate() bool {
 	start := e.clock.Now()
 	dirty := e.box.takeDirty()
@@ -294,7 +295,8 @@ func (e *Engine) propagate() bool {
 	return len(dirty) > 0 || followed
 }
 
-// followExports changes what there is after what components export.
+// followExports plans and commits again after exports changed which nodes there
+// are.
 func (e *Engine) followExports() {
 	start := time.Now()
 	p := e.planExports()
@@ -309,7 +311,7 @@ func (e *Engine) followExports() {
 	}
 }
 
-// reloadConfig is Reload, on the worker.
+// reloadConfig implements Reload on the worker.
 func (e *Engine) reloadConfig() error {
 	start := time.Now()
 	e.change = newChange(service.TriggerRequest, nil)
@@ -318,8 +320,8 @@ func (e *Engine) reloadConfig() error {
 	return e.applyConfig(start, true)
 }
 
-// applyConfig reads the config and makes it run. asked is false when nobody
-// asked for it but a file that changed: then nothing is said of no change.
+// applyConfig reads the config and applies it. asked is false if a changed file
+// caused it; in that case, nothing is announced if nothing changed.
 func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	path := *e.path.Load()
 	planned := e.change.planning()
@@ -353,7 +355,7 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	return nil
 }
 
-// filesChanged is FilesChanged, on the worker.
+// filesChanged implements FilesChanged on the worker.
 func (e *Engine) filesChanged(paths []string) error {
 	start := time.Now()
 	e.change = newChange(service.TriggerFiles, paths)
@@ -372,7 +374,8 @@ func (e *Engine) filesChanged(paths []string) error {
 	return err
 }
 
-// applyFiles asks the catalogs again and rebuilds what changed.
+// applyFiles looks names up in the catalogs again and rebuilds the nodes that
+// changed.
 func (e *Engine) applyFiles(start time.Time) error {
 	planned := e.change.planning()
 	p, err := e.planRunning(false)
@@ -386,7 +389,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	before := e.failures()
 	c := e.swap(p)
 	p = e.plan
-	// Users saved the component, not the node.
+	// The user saved the component, not the node.
 	var broken []string
 	for _, id := range p.order {
 		n, w := e.nodes[id], p.wanted[id]
@@ -403,7 +406,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	if len(broken) > 0 {
 		c.results[failed] = broken
 	} else {
-		c.results[failed] = nil // they were said before
+		c.results[failed] = nil // they were reported before
 	}
 	if len(names) == 0 && len(broken) == 0 && len(c.broken) == 0 {
 		e.recordTrials(c, start)
@@ -417,7 +420,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	return nil
 }
 
-// filesRead updates the components that read a file which changed.
+// filesRead updates the components that read a changed file.
 func (e *Engine) filesRead(paths []string) {
 	changed := map[string]bool{}
 	for _, p := range paths {
@@ -439,7 +442,7 @@ func (e *Engine) filesRead(paths []string) {
 		}
 		r := n.reread()
 		e.exported(n)
-		if r != inProgress { // else its outcome is reported when it is known
+		if r != inProgress { // otherwise, its outcome is reported when it is known
 			e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
 		}
 	}
@@ -462,7 +465,7 @@ func (e *Engine) refreshCatalogs(paths []string) {
 	}
 }
 
-// isConfig reports whether a changed path is of the config.
+// isConfig reports whether a changed path belongs to the config.
 func (e *Engine) isConfig(path string) bool {
 	own, err := filepath.Abs(*e.path.Load())
 	if err != nil {
@@ -471,7 +474,7 @@ func (e *Engine) isConfig(path string) bool {
 	return path == own || filepath.Dir(path) == own && config.IsConfigFile(path)
 }
 
-// catalogs returns those that are always there, and those of imported folders.
+// catalogs returns the permanent catalogs, and those of imported folders.
 func (e *Engine) catalogs() []component.Catalog {
 	all := slices.Clone(e.o.Catalogs)
 	for _, dir := range slices.Sorted(maps.Keys(e.folders)) {

@@ -12,27 +12,27 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// Builds and updates may read files, and a file system that hangs does not return
-// for a long time. So each runs in a goroutine, and the worker waits for a moment:
-// nearly all return at once, and their outcome is part of the change that asked for
-// them. The worker does not wait for slower calls. It goes on with its work and applies
-// their outcome when they have returned. Until then the node keeps its old version. A
-// call that takes longer than callLimit is given up once the node is to have another
-// version or other arguments.
+// Builds and updates may read files, and a hanging file system does not respond
+// for a long time. Therefore, each runs in a goroutine, and the worker waits
+// for a short time. Nearly all calls return immediately, and their outcome is
+// part of the change that caused them. The worker does not wait for slower
+// calls. It continues and applies their outcome when they have returned. Until
+// then, the node keeps its old version. A call that takes longer than callLimit
+// is given up when the node must get another version or other arguments.
 const (
-	// callPatience is how long the worker waits for one call. It waits less while
-	// others have not returned, so that many calls that hang together cost it about
-	// twice as much.
+	// callPatience is how long the worker waits for one call. It waits for a
+	// shorter time while other calls have not returned, so that many hanging calls
+	// cost it about twice as much as one.
 	callPatience    = 250 * time.Millisecond
 	minCallPatience = 5 * time.Millisecond
-	// startPatience is callPatience at the start, when nothing else is asked of the
-	// worker but to start other nodes.
+	// startPatience is callPatience at the start, when the worker only has to
+	// start nodes.
 	startPatience = 2 * time.Second
-	// callLimit is the limit after which the node is unhealthy, too.
+	// callLimit is the time limit after which the node is also unhealthy.
 	callLimit = stall.DefaultLimit
 )
 
-// pendingCall is a call that the worker does not wait for any more.
+// pendingCall is a call that the worker no longer waits for.
 type pendingCall struct {
 	done    chan struct{}   // closed when the worker has taken over the outcome
 	givenUp bool            // nobody wants the outcome any more; the worker's own
@@ -45,18 +45,19 @@ func (e *Engine) newPendingCall() *pendingCall {
 	return &pendingCall{done: make(chan struct{}), changes: e.change.waiting()}
 }
 
-// nodeCall is a build or an update of a node that the worker does not wait for.
+// nodeCall is a build or an update of a node that the worker no longer waits
+// for.
 type nodeCall struct {
 	pending *pendingCall
 	version string // of the registration
 	args    any
-	g       *instance // the instance that is built or updated
+	g       *instance // the instance that is being built or updated
 	start   time.Time
 }
 
-// callAsync runs call outside the worker. If it returns in time, callAsync returns
-// its error, and pending is nil. Otherwise the worker calls late with the error when
-// it has returned, unless weir stops before.
+// callAsync runs call outside the worker. If it returns in time, callAsync
+// returns its error, and pending is nil. Otherwise, the worker calls late with
+// the error when it has returned, unless weir stops before.
 func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendingCall, err error) {
 	returned := make(chan error, 1)
 	e.wg.Go(func() { returned <- call() })
@@ -169,8 +170,8 @@ func (n *node) call(what string, c nodeCall, call func() error, follow func(erro
 	return inProgress
 }
 
-// watchCall has the worker look again at what is wanted when a call has reached its
-// limit.
+// watchCall lets the worker check what is wanted again when a call has reached
+// its limit.
 func (n *node) watchCall(c *nodeCall) {
 	t := n.e.clock.NewTimer(callLimit)
 	defer t.Stop()
@@ -186,8 +187,9 @@ func (n *node) watchCall(c *nodeCall) {
 	}
 }
 
-// overdue reports whether the call that has not returned has reached its limit, and
-// was made for something else than what is wanted now. args may be nil.
+// overdue reports whether the call that has not returned has reached its limit,
+// and was made for another version or other arguments than those wanted now.
+// args may be nil.
 func (n *node) overdue(w *wanted, args any) bool {
 	c := n.calling
 	if n.e.clock.Now().Sub(c.start) < callLimit || !w.usable() || w.mistake != nil || w.waits != "" {
@@ -205,9 +207,9 @@ func (n *node) overdue(w *wanted, args any) bool {
 	return !equal(args, c.args)
 }
 
-// giveUp forgets the call that has not returned and releases the callers that wait for
-// it. A component that was to be updated may hold its locks: the next one is built
-// without it, as after a failure.
+// giveUp discards the call that has not returned and releases the callers that
+// wait for it. A component that was being updated may hold its locks: the next
+// one is built without it, as after a failure.
 func (n *node) giveUp() {
 	c := n.calling
 	n.e.log.Warn("a call that does not return is given up", "component_id", n.id, "since", c.start)
@@ -230,18 +232,18 @@ func (n *node) giveUp() {
 	}
 }
 
-// errGivenUp is the cause with which an instance ends whose build did not return.
+// errGivenUp is the cause of ending an instance whose build did not return.
 var errGivenUp = errors.New("its build did not return in time")
 
-// returned takes over the outcome of a call that the worker has not waited for, and
-// then what was to be done meanwhile.
+// returned processes the outcome of a call that the worker no longer waited
+// for, and then the changes that had to wait for it.
 func (n *node) returned(start time.Time, err error, follow func(error) result) {
 	n.calling, n.waits = nil, ""
 	changed, filesChanged := n.changedMeanwhile, n.filesChangedMeanwhile
 	n.changedMeanwhile, n.filesChangedMeanwhile = false, false
 	n.follow(start, func() result {
 		r := follow(err)
-		if n.e.nodes[n.id] != n { // it was removed meanwhile
+		if n.e.nodes[n.id] != n { // it was removed in the meantime
 			return r
 		}
 		if changed {
@@ -262,14 +264,15 @@ func (n *node) returned(start time.Time, err error, follow func(error) result) {
 	})
 }
 
-// follow changes a node outside of a change of the graph, and reports what came of it.
+// follow changes a node outside of a change of the graph, and reports the
+// outcome.
 func (n *node) follow(start time.Time, change func() result) {
 	e := n.e
 	before, first := n.failed, n.current == nil
 	e.committing, e.broken = true, nil
 	defer func() { e.committing = false }()
 	r := change()
-	if e.nodes[n.id] != n { // it was removed meanwhile
+	if e.nodes[n.id] != n { // it was removed in the meantime
 		n.cancelTry()
 		return
 	}

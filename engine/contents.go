@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// checkContents warns about the sinks that drop what a block makes. A component in
-// between may drop it too; the plan does not show that.
+// checkContents warns about sinks that drop Contents that a block creates. A
+// component in between may drop them too; the plan does not show that.
 func (x *planner) checkContents(w *wanted) {
 	maker, ok := w.args.(component.Maker)
 	if !ok || w.failed {

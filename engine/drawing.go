@@ -10,8 +10,8 @@ import (
 )
 
 // Graph returns the nodes of the config at path, as far as they are known
-// without running it, and the services that have a block. The rest is as with
-// Check.
+// without running it, and the services that have a block. The other results are
+// those of Check.
 func (e *Engine) Graph(path string) (nodes, services []service.Info, cfg *config.Config, ds config.Diagnostics) {
 	cfg, ds = config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
@@ -32,8 +32,9 @@ func (e *Engine) Graph(path string) (nodes, services []service.Info, cfg *config
 }
 
 // sendsTo returns the IDs of the nodes whose receivers are in the arguments,
-// each once, by the names of the attributes. Of a registration that is broken,
-// which has none, they are those whose receivers it refers to.
+// without duplicates, in the order of the attribute names. If the registration
+// is broken, there are no arguments, and it returns the nodes to whose
+// receivers the block refers.
 func (w *wanted) sendsTo() (ids []string) {
 	add := func(id string) {
 		if !slices.Contains(ids, id) {

@@ -21,56 +21,61 @@ import (
 	"github.com/weir-run/weir/engine/watch"
 )
 
-// Options are what an Engine is made of.
+// Options are the options of New.
 type Options struct {
-	// Catalogs say what block names mean. A name that several know belongs to
-	// the first; a config that uses it is refused, to ask for another name.
+	// Catalogs find the components of block names. If several know a name, a
+	// config that uses it is refused, and the registration of the first catalog is
+	// used in its place.
 	Catalogs []component.Catalog
 	// Scripts returns the catalog of a folder of scripts, whose names begin with
-	// the namespace, for import.scripts; nil when there can be none.
+	// the namespace, for import.scripts. It is nil if import.scripts is not
+	// supported.
 	Scripts func(namespace, dir string) (component.Catalog, error)
-	// Unsupported lists block names that configs may bring along although no
-	// catalog has them, with what to use instead.
+	// Unsupported lists block names that no catalog has but that configs may
+	// contain, with their replacements.
 	Unsupported config.Unsupported
 	// Services run as long as the engine.
 	Services []service.Service
-	// Getenv is sys.env of configs; nil reads the environment of the process.
+	// Getenv implements sys.env of configs; nil reads the environment of the
+	// process.
 	Getenv func(name string) string
 	// Clock is the time of the engine and all components; nil is the system's.
 	Clock clock.Clock
 	// Logger is passed on to components, with component_id; nil discards.
 	Logger *slog.Logger
 	// Registerer gets one collector for the engine's metrics and those of all
-	// components; nil for none.
+	// components; it may be nil.
 	Registerer prometheus.Registerer
-	// StoragePath is where components keep files. Relative ones become absolute.
-	// Without it, Check does not look for arguments that name weir's own files.
+	// StoragePath is where components store files. A relative path becomes
+	// absolute. If it is empty, Check does not detect arguments that name weir's
+	// own files.
 	StoragePath string
-	// Version is weir's, such as v1.2.3.
+	// Version is the version of weir, such as v1.2.3.
 	Version string
-	// ShutdownTimeout bounds how long Run takes to return once its ctx has
-	// ended; 0 is 30 s.
+	// ShutdownTimeout is the maximum time that Run takes to return after its ctx
+	// has ended; 0 is 30 s.
 	ShutdownTimeout time.Duration
-	// WatchConfig reloads when the config's files change. Files of catalogs
-	// and components are watched whatever it says; see NoWatch.
+	// WatchConfig reloads when the config's files change. Files of catalogs and
+	// components are watched in any case; see NoWatch.
 	WatchConfig bool
-	// NoWatch watches no file at all; FilesChanged says what changed.
+	// NoWatch disables watching files; FilesChanged reports changes.
 	NoWatch bool
-	// PollFiles looks at watched files every second and asks for no events.
+	// PollFiles checks watched files every second instead of using events.
 	PollFiles bool
-	// Announce gets one line for people about each reload, such as
-	// "reloaded demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block
-	// and comes from one goroutine at a time. The lines are logged at
-	// debug level only. nil: nobody is told.
+	// Announce gets one line for people about each reload, such as "reloaded
+	// demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block. It is called
+	// from one goroutine at a time. The lines are then logged at debug level only.
+	// It may be nil.
 	Announce func(line string)
 }
 
-// Engine runs a config. Make one with New; it runs once. All methods are safe
-// for concurrent use, but Check and Graph: these are for one that does not run.
+// Engine runs a config. Create it with New; it runs once. All methods are safe
+// for concurrent use, except Check and Graph, which are for an Engine that does
+// not run.
 type Engine struct {
 	o         Options
-	announces bool   // somebody hears Options.Announce
-	storage   string // Options.StoragePath, absolute; "" if Check is not told
+	announces bool   // Options.Announce is set
+	storage   string // Options.StoragePath, absolute; "" if it is not set
 	log       *slog.Logger
 	clock     clock.Clock
 	metrics   *metrics
@@ -78,31 +83,31 @@ type Engine struct {
 	box      mailbox
 	services []*serviceNode
 	byName   map[string]*serviceNode
-	graph    atomic.Pointer[snapshot] // what Host shows
+	graph    atomic.Pointer[snapshot] // the state that Host shows
 	phase    atomic.Uint32
 	started  atomic.Pointer[time.Time]
 	reload   atomic.Pointer[service.Reload]
 	history  history
 	path     atomic.Pointer[string]
-	imports  atomic.Pointer[[]string] // files and directories, of the plan that runs
+	imports  atomic.Pointer[[]string] // files and directories, of the running plan
 
 	removing   leavers
 	watch      *stall.Watch // of the worker
 	stalledOwn atomic.Pointer[[]string]
 
-	// hard ends when the shutdown timeout has passed: whatever still runs is
-	// told to return at once. It is stored because jobs of the worker have no caller
-	// whose context they could get.
+	// hard ends when the shutdown timeout has passed: everything that still runs
+	// must return immediately. It is stored because jobs of the worker have no
+	// caller with a context.
 	hard     context.Context
 	hardStop context.CancelFunc
-	wg       sync.WaitGroup // of everything the engine has started but services
+	wg       sync.WaitGroup // of everything that the engine has started except services
 
-	// The worker's own, once it runs.
+	// These belong to the worker, once it runs.
 	watcher    *watch.Watcher // nil when nothing is watched
 	plan       *plan          // the applied one
 	nodes      map[string]*node
-	leaving    map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
-	parting    map[string]*node             // by ID: those of them that can be called back
+	leaving    map[string][]<-chan struct{} // by ID: nodes that were removed and are stopping
+	parting    map[string]*node             // by ID: those of leaving that can be called back
 	pace       pace
 	churns     map[string]*churn                // by ID: foreachs and imports that change fast
 	behind     map[string]bool                  // by ID: those of them that want another plan
@@ -118,9 +123,9 @@ type Engine struct {
 	stale      bool                             // exports want another plan
 	broken     []string                         // heads that have become unhealthy in this commit
 	pending    map[*pendingCall]bool            // builds, updates and trials that are not waited for
-	answers    map[<-chan struct{}]*pendingCall // of catalogs, that are not waited for
+	answers    map[<-chan struct{}]*pendingCall // of catalogs that the worker does not wait for
 	tried      map[string]*trial                // by ID: the last trial for each node of the plan
-	change     *change                          // that the worker is making
+	change     *change                          // that the worker is processing
 }
 
 // The phases of an Engine.
@@ -131,11 +136,11 @@ const (
 	phaseStopping
 )
 
-// ErrNotRunning is what Reload returns after the end of Run. Before, it waits
-// for Run.
+// ErrNotRunning is the error of Reload after the end of Run. Before Run, Reload
+// waits.
 var ErrNotRunning = errors.New("the engine does not run")
 
-// New returns an Engine that does nothing yet.
+// New returns an Engine that is not running.
 func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System{}
@@ -185,10 +190,9 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Check returns every mistake that Run would refuse in the config at path, a
-// file or a directory of *.alloy files, and broken registrations of the blocks
-// it uses. Nothing is built. The Config has the files, for
-// Diagnostics.Write.
+// Check returns all errors for which Run would refuse the config at path, a
+// file or a directory of *.alloy files, and broken registrations of its blocks.
+// Nothing is built. The Config contains the files, for Diagnostics.Write.
 func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
@@ -196,7 +200,7 @@ func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	return cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
 }
 
-// brokenOnes are the blocks whose registration is broken.
+// brokenOnes returns the errors of the blocks whose registration is broken.
 func (p *plan) brokenOnes() (ds config.Diagnostics) {
 	for _, w := range p.broken {
 		err := w.err
@@ -208,11 +212,11 @@ func (p *plan) brokenOnes() (ds config.Diagnostics) {
 	return ds
 }
 
-// Run applies the config at path and runs it until ctx ends, then stops it,
+// Run applies the config at path and runs it until ctx ends. Then it stops it,
 // sources first, within Options.ShutdownTimeout. The error is a
-// config.Diagnostics when the config is refused, nil when everything stopped by
-// itself, a *StopError when something had to be cut short or left behind: its
-// goroutines go on then, and the process should end.
+// config.Diagnostics if the config is refused, nil if everything stopped by
+// itself, and a *StopError if something had to be cut short or abandoned: its
+// goroutines then continue, and the process should end.
 func (e *Engine) Run(ctx context.Context, path string) error {
 	if !e.phase.CompareAndSwap(phaseNew, phaseStarting) {
 		panic("BUG: an Engine runs once")
@@ -238,7 +242,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	if err != nil {
 		return fail(errors.Join(err, stopServices()))
 	}
-	// The worker outlives ctx until it has nothing in its hands.
+	// The worker outlives ctx until it has finished its current work.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	look, stopLook := context.WithCancel(context.WithoutCancel(ctx))
@@ -266,7 +270,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	return err
 }
 
-// loadUntil is load, but does not wait for it for long once ctx has ended.
+// loadUntil is like load, but does not wait long for it after ctx has ended.
 func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *plan, error) {
 	type result struct {
 		cfg *config.Config
@@ -315,9 +319,9 @@ func (e *Engine) RequestReload(ctx context.Context, canaries bool) ([]service.Re
 	return e.history.of(c), err
 }
 
-// FilesChanged tells the engine that files or directories changed; paths are
-// absolute. It returns when the running graph has followed, or with an error
-// when that was refused, as Reload does.
+// FilesChanged informs the engine of changed files or directories; paths are
+// absolute. It returns when the changes are applied, or with the error of
+// Reload if they are refused.
 func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	if err := e.readAhead(ctx, maxReadAhead); err != nil {
 		return err
@@ -326,7 +330,7 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	return err
 }
 
-// runOnWorker has the worker do a job and returns what came of it.
+// runOnWorker lets the worker run a job and returns its error.
 func (e *Engine) runOnWorker(ctx context.Context, job func() error) error {
 	done := make(chan error, 1)
 	if !e.box.post(func() { done <- job() }) {
@@ -342,6 +346,6 @@ func (e *Engine) runOnWorker(ctx context.Context, job func() error) error {
 	}
 }
 
-// Ready reports whether the first config has been applied and weir was not
-// told to end.
+// Ready reports whether the first config has been applied and weir has not been
+// told to stop.
 func (e *Engine) Ready() bool { return e.phase.Load() == phaseReady }

@@ -9,15 +9,16 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// equal reports whether two values of arguments or exports mean the same.
+// equal reports whether two values of arguments or exports have the same
+// meaning.
 //
-// It is reflect.DeepEqual but for what lives: receivers are equal only when
-// they are one, since looking inside of two would be a data race and says
-// nothing; and for NaN, which equals itself here.
+// It is like reflect.DeepEqual, except that receivers are equal only if they
+// are identical, because comparing their contents would be a meaningless data
+// race, and that NaN equals itself.
 func equal(a, b any) bool { return equalValues(reflect.ValueOf(a), reflect.ValueOf(b), 0) }
 
-// maxWalk ends the walk through values that contain themselves; what is
-// deeper counts as different.
+// maxWalk limits the depth for recursive values; deeper values count as
+// different.
 const maxWalk = 100
 
 var (

@@ -14,16 +14,16 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// planner writes a config out to a plan.
+// planner expands a config to a plan.
 type planner struct {
 	e    *Engine
 	p    *plan
 	mode planMode
-	// later are expansions that need values, and those that need these. Each
-	// returns whether it is done; with final it does what it can.
+	// later are expansions that need values which are not known yet. Each returns
+	// whether it is done; with final, it does what it can.
 	later []func(final bool) bool
-	// checks look at what is written out never, or with other arguments each
-	// time: declares and templates.
+	// checks check blocks that are not expanded, or are expanded with different
+	// arguments each time: declares and templates.
 	checks  []func()
 	strange []*declare // declares of imports, which are checked when they are used
 	seen    []*declare // checked
@@ -35,7 +35,7 @@ type planner struct {
 	full  bool
 }
 
-// root is the module that the config itself is.
+// root returns the module of the config itself.
 func (x *planner) root(cfg *config.Config) *module {
 	dir := cfg.Path
 	if config.Pattern(dir) == dir { // it is a file
@@ -52,7 +52,7 @@ func (x *planner) root(cfg *config.Config) *module {
 	return m
 }
 
-// body writes out the blocks of a module.
+// body expands the blocks of a module.
 func (x *planner) body(m *module, blocks []*config.Block) {
 	for _, b := range blocks {
 		switch {
@@ -69,7 +69,7 @@ func (x *planner) body(m *module, blocks []*config.Block) {
 	}
 }
 
-// finish does what had to wait for values.
+// finish runs the expansions that had to wait for values.
 func (x *planner) finish() {
 	for len(x.later) > 0 {
 		todo := x.later
@@ -91,7 +91,7 @@ func (x *planner) finish() {
 	}
 }
 
-// block writes out a block that is neither a declare nor an import.
+// block expands a block that is neither a declare nor an import.
 func (x *planner) block(m *module, b *config.Block) {
 	if len(x.p.list) >= maxNodes {
 		if !x.full {
@@ -147,8 +147,7 @@ func (x *planner) service(m *module, b *config.Block, s *serviceNode) {
 	m.scope.Set(b.ID, nil)
 }
 
-// component writes out a block that is a component, or nothing that anybody
-// knows.
+// component expands a block that is a component or unknown.
 func (x *planner) component(m *module, b *config.Block, means meaning) {
 	w := &wanted{id: m.prefix() + b.ID, m: m, block: b}
 	e := x.e
@@ -216,7 +215,8 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	x.exports(w, running)
 }
 
-// exports says in the scope what a component exports, as far as it is known.
+// exports sets the exports of a component in the scope, as far as they are
+// known.
 func (x *planner) exports(w *wanted, running *node) {
 	scope, id := w.m.scope, w.block.ID
 	switch {
@@ -239,7 +239,7 @@ func (x *planner) exports(w *wanted, running *node) {
 	}
 }
 
-// instance writes out a block that is an instance of a declare.
+// instance expands a block that is an instance of a declare.
 func (x *planner) instance(m *module, b *config.Block, d *declare) {
 	w := &wanted{kind: kindInstance, id: m.prefix() + b.ID, m: m, block: b}
 	if m.abstract && m.decl != nil {
@@ -258,7 +258,7 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 		return
 	}
 	m.scope.SetObject(b.ID, d.ExportNames())
-	if m.abstract || slices.Contains(m.chain, d) { // which is reported where it is checked
+	if m.abstract || slices.Contains(m.chain, d) { // recursion is reported where it is checked
 		for _, name := range d.ExportNames() {
 			m.scope.SetVariable(b.ID+"."+name, "", config.Value{Err: config.ErrUnknown})
 		}
@@ -285,7 +285,7 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 			in.scope.SetLazy(name, "", func() config.Value { return a.Default.Evaluate(d.constants) })
 		case a.Optional:
 			in.scope.SetVariable(name, "", config.Value{})
-		default: // it is missing, which was said
+		default: // it is missing, which was reported
 			in.scope.SetVariable(name, "", config.Value{Err: config.ErrUnknown})
 		}
 	}
@@ -295,8 +295,8 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 	x.body(in, d.Blocks)
 }
 
-// instanceArguments returns the arguments that an instance has, and reports what is wrong
-// with their names.
+// instanceArguments returns the arguments of an instance, and reports unknown
+// and missing ones.
 func (x *planner) instanceArguments(w *wanted, d *declare) map[string]*config.Expression {
 	given, ds := w.block.Attributes()
 	names := d.ArgumentNames()
@@ -319,7 +319,7 @@ func (x *planner) instanceArguments(w *wanted, d *declare) map[string]*config.Ex
 	return given
 }
 
-// value adds a variable that is the value of an expression.
+// value adds a variable for the value of an expression.
 func (x *planner) value(w *wanted) {
 	w.kind = kindValue
 	w.scope.SetLazy(w.name, w.id, func() config.Value { return w.x.Evaluate(w.from) })
@@ -336,8 +336,8 @@ func (e *Engine) hasName(name string) bool {
 	return false
 }
 
-// newFiles returns the paths at which a file would make a component of a name, to
-// be read by people.
+// newFiles returns the paths of files that would define a component called
+// name, in the form shown to people.
 func (e *Engine) newFiles(name string) (paths []string) {
 	for _, c := range e.o.Catalogs {
 		if c, ok := c.(component.Extensible); ok {
@@ -349,7 +349,7 @@ func (e *Engine) newFiles(name string) (paths []string) {
 	return paths
 }
 
-// blockNames returns all names a block can have anywhere.
+// blockNames returns all valid block names.
 func (e *Engine) blockNames() (names []string) {
 	for _, c := range e.o.Catalogs {
 		names = append(names, c.Names()...)
@@ -373,8 +373,9 @@ func (c collisionError) Error() string {
 	return fmt.Sprintf("component %s is built in and also a script (%s)", c.name, strings.Join(c.sources, ", "))
 }
 
-// register asks the catalogs for a name. With an error the registration is
-// that of the first catalog for a name that two know, and else without Build.
+// register looks up a name in the catalogs. If there is an error, the
+// registration is that of the first catalog if two know the name, and otherwise
+// has no Build.
 func (e *Engine) register(name string) (r component.Registration, err error) {
 	found := false
 	for _, c := range e.o.Catalogs {
@@ -386,22 +387,22 @@ func (e *Engine) register(name string) (r component.Registration, err error) {
 			r, found, err = next, true, next.Err
 		}
 	}
-	if !found { // it was a moment ago
+	if !found { // it existed a moment ago
 		err = fmt.Errorf("there is no component %s", name)
 	}
 	return unless(err, r, name), err
 }
 
-// lookup asks a folder's catalog for a name.
+// lookup looks up a name in a folder's catalog.
 func lookup(name string, c component.Catalog) (component.Registration, error) {
 	r, ok := c.Lookup(name)
-	if !ok { // it was a moment ago
+	if !ok { // it existed a moment ago
 		r.Err = fmt.Errorf("there is no component %s", name)
 	}
 	return unless(r.Err, r, name), r.Err
 }
 
-// unless returns what is left of a registration with an error.
+// unless returns the usable part of a registration with an error.
 func unless(err error, r component.Registration, name string) component.Registration {
 	if err == nil {
 		return r

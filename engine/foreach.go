@@ -16,20 +16,20 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// maxItems bounds the items of a foreach.
+// maxItems is the maximum number of items of a foreach.
 const maxItems = 10_000
 
-// loop is what a foreach was written out with.
+// loop is the collection with which a foreach was expanded.
 type loop struct {
 	id    string
 	f     *config.Foreach
 	known bool     // there has been a collection
 	keys  []string // of the items, which are the names of their modules
 	items []any
-	err   error // why it is not what the collection is now
+	err   error // why it differs from the current collection
 }
 
-// foreach writes out a foreach, once its collection is known.
+// foreach expands a foreach when its collection is known.
 func (x *planner) foreach(m *module, b *config.Block) {
 	w := &wanted{kind: kindForeach, id: m.prefix() + b.ID, m: m, block: b}
 	f, ds := b.Foreach(m.scope)
@@ -57,8 +57,8 @@ func (x *planner) foreach(m *module, b *config.Block) {
 	})
 }
 
-// collect finds the items of a foreach: those of its collection, or while the
-// graph runs the last that could be found.
+// collect determines the items of a foreach: those of its collection, or, while
+// the graph runs, the last valid ones.
 func (x *planner) collect(w *wanted, final bool) (done bool) {
 	l := w.loop
 	if err := l.set(w.values()); err == nil {
@@ -84,8 +84,8 @@ func (x *planner) oldLoop(w *wanted) *loop {
 	return x.e.plan.loops[w.id]
 }
 
-// set takes over the items of the collection as it is now. The error is a
-// config.Diagnostics when there is a mistake in it.
+// set sets the items to those of the current collection. An error in the
+// collection is a config.Diagnostics.
 func (l *loop) set(scope *config.Scope) error {
 	v := l.f.Collection.Evaluate(scope)
 	if v.Err != nil {
@@ -121,7 +121,7 @@ func (l *loop) set(scope *config.Scope) error {
 	return nil
 }
 
-// item writes out the template for an item.
+// item expands the template for an item.
 func (x *planner) item(w *wanted, i int, key string) {
 	f, m := w.loop.f, w.m
 	id := w.id + "/" + key
@@ -133,7 +133,7 @@ func (x *planner) item(w *wanted, i int, key string) {
 	x.body(in, f.Template)
 }
 
-// checkTemplate looks at a template by itself: the item can be anything.
+// checkTemplate checks a template by itself, for any item.
 func (x *planner) checkTemplate(w *wanted) {
 	y := x.aside()
 	f, m := w.loop.f, w.m
@@ -144,8 +144,9 @@ func (x *planner) checkTemplate(w *wanted) {
 	x.checkBody(y, in, f.Template, m.decl)
 }
 
-// itemKey returns what an item is told from the others by, of letters, digits
-// and _: the item, or if it is an object its field id, or all of it.
+// itemKey returns a key that identifies an item, consisting of letters, digits
+// and _. It is derived from the item, or if it is an object, from its field id
+// or the whole object.
 func itemKey(item any, id string, hash bool) (string, error) {
 	if id != "" {
 		if v, ok := field(item, id); ok {
@@ -199,8 +200,9 @@ func simple(v any) (string, bool) {
 	return "", false
 }
 
-// sanitized returns a text as a part of an ID and of a path. A text that
-// had to be changed gets a hash, so that it differs from texts that become the same.
+// sanitized converts a text to a valid part of an ID and of a path. If the text
+// had to be changed, a hash is appended, to distinguish it from other texts
+// with the same result.
 func sanitized(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -231,7 +233,7 @@ func fingerprint(v any) (string, error) {
 	return digest(b.String()), nil
 }
 
-// write writes a value so that others are written otherwise.
+// write writes a value unambiguously.
 func write(b *strings.Builder, v any) error {
 	if s, ok := simple(v); ok {
 		fmt.Fprintf(b, "%q", s)

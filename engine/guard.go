@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// panicError is what a call of a component that panicked comes to.
+// panicError is the error of a call of a component that panicked.
 type panicError struct {
 	value any
 	stack []byte
@@ -30,11 +30,11 @@ func guard(call func() error) (err error) {
 	return call()
 }
 
-// sameType reports whether exports have the type that a registration says.
+// sameType reports whether exports have the type in the registration.
 func sameType(exports, zero any) bool { return reflect.TypeOf(exports) == reflect.TypeOf(zero) }
 
-// nearby returns a path as people write it: from the working directory when it
-// is below that.
+// nearby returns a path in the form in which people write it: relative to the
+// working directory if it is below that.
 func nearby(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -46,8 +46,8 @@ func nearby(path string) string {
 	return path
 }
 
-// existing returns the files that are there, and those of which nobody knows because
-// the file system does not answer.
+// existing returns the files that exist, and those for which it is unknown
+// because the file system does not respond.
 func existing(paths []string) (out []string) {
 	for _, f := range paths {
 		if _, err := files.StatSoon(f); err == nil || errors.Is(err, files.ErrHung) {
@@ -57,7 +57,7 @@ func existing(paths []string) (out []string) {
 	return out
 }
 
-// isGone reports whether there certainly is no such file.
+// isGone reports whether a file certainly does not exist.
 func isGone(path string) bool {
 	_, err := files.StatSoon(path)
 	return errors.Is(err, fs.ErrNotExist)

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// source is what an import was written out with.
+// source is the content with which an import was expanded.
 type source struct {
 	im     *config.Import
 	path   string            // of an import.file
-	files  map[string]string // contents by path; nil when there is nothing yet
+	files  map[string]string // contents by path; nil if there is nothing yet
 	secret bool              // they must not be shown
-	err    error             // why it is not what is there now
-	// text of an import.string was looked at last, if one was tried.
+	err    error             // why it differs from the current content
+	// text is the last text of an import.string that was parsed.
 	text  string
 	tried bool
 }
 
-// importing notes an import.
+// importing registers an import.
 func (x *planner) importing(m *module, b *config.Block) {
 	w := &wanted{kind: kindImport, id: m.prefix() + b.ID, m: m, block: b}
 	im, ds := b.Import(m.scope)
@@ -58,7 +58,8 @@ func (x *planner) importing(m *module, b *config.Block) {
 	}
 }
 
-// path returns where something is that a body says, to be read by people.
+// path returns the path for a path written in a body, in the form shown to
+// people.
 func (n *names) path(said string) string {
 	if filepath.IsAbs(said) {
 		return filepath.Clean(said)
@@ -66,7 +67,7 @@ func (n *names) path(said string) string {
 	return filepath.Join(n.shown, said)
 }
 
-// importScripts makes the scripts of a folder known by a namespace.
+// importScripts makes the scripts of a folder available in a namespace.
 func (x *planner) importScripts(w *wanted, space *imported) {
 	dir := w.m.names.path(w.source.im.Scripts)
 	at := w.block.SpanOf("path")
@@ -107,7 +108,8 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	x.e.folders[key] = space.catalog
 }
 
-// stat looks at a path of the config, as readSoon reads.
+// stat returns information about a path of the config, with the time limit of
+// readSoon.
 func (e *Engine) stat(path string) (fs.FileInfo, error) {
 	if e.phase.Load() != phaseReady {
 		return files.Stat(path)
@@ -115,7 +117,7 @@ func (e *Engine) stat(path string) (fs.FileInfo, error) {
 	return files.Soon(path, "looking at", func() (fs.FileInfo, error) { return files.Stat(path) }, e.changedLate(path))
 }
 
-// elsewhere is the hint for a path that would have been found from the working
+// elsewhere returns a hint for a path that would exist relative to the working
 // directory.
 func (x *planner) elsewhere(said, path string) string {
 	if strings.ContainsAny(said, "*?[") {
@@ -198,8 +200,8 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	x.files[path] = space.names
 }
 
-// oldSource returns what an import was written out with in the plan that runs,
-// if that said the same.
+// oldSource returns the source of an import in the running plan, if its block
+// was the same.
 func (x *planner) oldSource(w *wanted) *source {
 	if x.e.plan == nil {
 		return nil
@@ -210,7 +212,7 @@ func (x *planner) oldSource(w *wanted) *source {
 	return nil
 }
 
-// importString parses what is in a value, once that is there.
+// importString parses the text of a value when it is known.
 func (x *planner) importString(w *wanted, space *imported) {
 	space.pending = config.Pending(w.id)
 	s := w.source
@@ -252,7 +254,7 @@ func (x *planner) importString(w *wanted, space *imported) {
 	})
 }
 
-// reportError reports an error that is a Diagnostic or several.
+// reportError reports an error that contains one or several Diagnostics.
 func (x *planner) reportError(w *wanted, err error) {
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
 		x.report(w, ds)
@@ -261,7 +263,7 @@ func (x *planner) reportError(w *wanted, err error) {
 	}
 }
 
-// content notes the declares and imports of a module that is imported.
+// content registers the declares and imports of an imported module.
 func (x *planner) content(w *wanted, dir, file string) *names {
 	s := w.source
 	c, ds := config.Parse(maps.Clone(s.files))
@@ -297,11 +299,10 @@ func (x *planner) content(w *wanted, dir, file string) *names {
 	return n
 }
 
-// maxImports bounds how deep imports import each other.
+// maxImports is the maximum nesting of imports.
 const maxImports = 32
 
-// newFiles returns the files of imports that are not what they were in another
-// plan.
+// newFiles returns the imported files that differ from those in another plan.
 func (p *plan) newFiles(old *plan) (names []string) {
 	for id, s := range p.sources {
 		before := old.sources[id]

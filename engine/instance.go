@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// instance is one component that was built for a node. Between two of them
-// the gate is swapped.
+// instance is a component that was built for a node. A new instance is swapped
+// in behind the gate.
 type instance struct {
 	n        *node
 	reg      component.Registration
@@ -24,16 +24,16 @@ type instance struct {
 	started  time.Time // the worker's
 	crashed  bool      // the worker's
 	stuck    bool      // its Update was given up; the worker's
-	// after must be closed before Run is called. The worker's own.
+	// after must be closed before Run is called. It belongs to the worker.
 	after []<-chan struct{}
 
-	// ctx is Run's. It ends with a cause. It is stored because the engine may end an
-	// instance before it calls Run, and waits for Run and the end at once.
+	// ctx is Run's. It ends with a cause. It is stored because the engine may end
+	// an instance before it calls Run, and waits for both.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when Run has returned and nothing is left
+	done   chan struct{} // closed when Run has returned and everything has ended
 
-	// Under n.mu: what the component said before it was swapped in.
+	// Under n.mu: reports of the component before it was swapped in.
 	exports any
 	own     []component.Health
 
@@ -46,14 +46,14 @@ func (n *node) newInstance(reg component.Registration, args any) *instance {
 	return g
 }
 
-// gated reports whether the component stands behind the node's gate.
+// gated reports whether the component is behind the node's gate.
 func (g *instance) gated() bool { return g.reg.Accepts != 0 }
 
 // overlaps reports whether the component may run at the same time as the previous and
 // the next instance.
 func (g *instance) overlaps() bool { return g.gated() || g.reg.Overlaps }
 
-// build makes the component. After an error nothing is left of it. It may run
+// build builds the component. After an error, nothing of it is left. It may run
 // outside the worker.
 func (g *instance) build(previous component.Component) error {
 	n := g.n
@@ -93,7 +93,7 @@ func (g *instance) build(previous component.Component) error {
 	return err
 }
 
-// export is Options.Export.
+// export implements Options.Export.
 func (g *instance) export(exports any) {
 	n := g.n
 	if !sameType(exports, g.reg.Exports) {
@@ -104,7 +104,7 @@ func (g *instance) export(exports any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.visible != g {
-		g.exports = exports // known from Build, or that of one replaced: nobody's
+		g.exports = exports // known after Build, or from a replaced instance and ignored
 		return
 	}
 	if s := n.state.Load(); s.exported && equal(s.exports, exports) {
@@ -114,7 +114,7 @@ func (g *instance) export(exports any) {
 	n.e.box.mark(n.id)
 }
 
-// health is Options.Health.
+// health implements Options.Health.
 func (g *instance) health(h component.Health) {
 	if h.Time.IsZero() {
 		h.Time = g.n.e.clock.Now()
@@ -141,9 +141,9 @@ func (g *instance) sourced() (files []string) {
 	return files
 }
 
-// swap makes g the node's instance and runs it; the previous instance finishes its
-// calls and ends. It returns false, and nothing is left of g, when the node or
-// the engine has been stopped meanwhile.
+// swap makes g the node's instance and runs it. The previous instance finishes
+// its calls and ends. It returns false, and nothing of g is left, if the node
+// or the engine has been stopped in the meantime.
 func (n *node) swap(g *instance) bool {
 	sourced := g.sourced()
 	n.mu.Lock()
@@ -183,11 +183,11 @@ func (n *node) swap(g *instance) bool {
 	n.activated(g.reg, g.started)
 
 	if old == nil {
-		// A node of this ID may have left just now and still hold its files.
+		// A node with this ID may just have left the graph and still hold its files.
 		g.after = n.e.leaving[n.id]
 	} else if !old.overlaps() || !g.overlaps() || old.crashed {
-		// Old may itself still wait for the previous instance. Then it ends without
-		// having run.
+		// old may still be waiting for the previous instance. In that case, it ends
+		// without having run.
 		g.after = append(live(old.after), old.done)
 	}
 	after := g.after
@@ -236,7 +236,7 @@ func (n *node) activated(reg component.Registration, at time.Time) {
 	})
 }
 
-// running notes that the component's Run is about to be called.
+// running records that the component's Run is about to be called.
 func (n *node) running(g *instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -247,7 +247,7 @@ func (n *node) running(g *instance) {
 	}
 }
 
-// run is the life of a component.
+// run runs a component until it ends.
 func (g *instance) run() {
 	n := g.n
 	defer close(g.done)
@@ -270,7 +270,7 @@ func (g *instance) run() {
 			})
 		}
 		n.mu.Unlock()
-		// Its metrics and its answers stay until it is replaced.
+		// Its metrics and its debug information stay until it is replaced.
 		<-g.ctx.Done()
 		return
 	}
@@ -278,7 +278,7 @@ func (g *instance) run() {
 	<-g.ctx.Done()
 }
 
-// forget drops an instance that has returned, and its metrics.
+// forget removes an instance that has returned, and its metrics.
 func (n *node) forget(g *instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -289,7 +289,7 @@ func (n *node) forget(g *instance) {
 	}
 }
 
-// retire ends an instance once its calls in flight are done.
+// retire ends an instance when its calls in flight have returned.
 func (n *node) retire(g *instance, left <-chan struct{}, cause error) {
 	n.drains = append(live(n.drains), g.done)
 	if !g.gated() {
@@ -305,7 +305,7 @@ func (n *node) retire(g *instance, left <-chan struct{}, cause error) {
 	})
 }
 
-// end tells the component to return, and watches whether it does.
+// end tells the component to return, and watches that it does.
 func (g *instance) end(cause error) {
 	n := g.n
 	n.mu.Lock()

@@ -10,23 +10,23 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// planMode says how a plan is made.
+// planMode specifies how a plan is made.
 type planMode struct {
-	// running makes a plan after a change of files or exports while the config,
-	// which has been accepted, stays: a mistake costs only what made it.
+	// running plans after a change of files or exports, while the accepted config
+	// stays: an error affects only the block that causes it.
 	running bool
-	// tolerant is running for a config that is accepted now, though it makes
-	// nothing of what some nodes export now.
+	// tolerant is like running, for a new config that does not fit the current
+	// exports of some nodes.
 	tolerant bool
-	// unknown plans as if nothing ran: nothing is known of what nodes export.
+	// unknown plans as if nothing ran: no exports of nodes are known.
 	unknown bool
-	// same takes the contents of imports that were read before, but of those of
-	// which something was wrong.
+	// same reuses the contents of imports that were read before, except those with
+	// errors.
 	same bool
-	// demoted are the nodes, by ID, whose new registration made mistakes, and
-	// kept the imports whose new content did.
+	// demoted are the nodes, by ID, whose new registration caused errors, and kept
+	// the imports whose new content did.
 	demoted, kept map[string]error
-	// awaits are the nodes whose exports may be what makes these mistakes.
+	// awaits are the nodes whose exports may be the cause of these errors.
 	awaits map[string]bool
 	// unfit are the nodes, by ID, to which the version that Registration.Instead
 	// returns does not fit, and why.
@@ -66,9 +66,9 @@ func (e *Engine) readConfig(path string) (*config.Config, config.Diagnostics) {
 	return cfg, ds
 }
 
-// readSoon reads files of the config. While the config runs, the worker does not wait
-// for long: a file system that does not answer soon is a mistake, and the files are
-// read again when it has answered.
+// readSoon reads files of the config. While the config runs, the worker does
+// not wait long: if a file system does not respond soon, that is an error, and
+// the files are read again when it has responded.
 func readSoon[T any](e *Engine, path string, read func(path string) (T, config.Diagnostics)) (T, config.Diagnostics) {
 	if e.phase.Load() != phaseReady {
 		return read(path)
@@ -87,20 +87,20 @@ func readSoon[T any](e *Engine, path string, read func(path string) (T, config.D
 	return r.v, r.ds
 }
 
-// changedLate returns a function that has the worker look again at a path.
+// changedLate returns a function that makes the worker read a path again.
 func (e *Engine) changedLate(path string) func() {
 	return func() { e.postFilesChanged([]string{absolute(path)}) }
 }
 
-// postFilesChanged is FilesChanged for callers that do not wait: the worker reports
-// the errors.
+// postFilesChanged is like FilesChanged, for callers that do not wait: the
+// worker reports the errors.
 func (e *Engine) postFilesChanged(paths []string) {
 	e.box.post(func() { _ = e.filesChanged(paths) })
 }
 
-// planTolerantly plans a config that a start would accept, but that does not fit what
-// nodes export now. That is no mistake of the config, and the change may even correct
-// it. Nodes that cannot follow are unhealthy.
+// planTolerantly plans a config that a start would accept, but that does not
+// fit the current exports of nodes. This is not an error in the config, and the
+// change may even correct it. Nodes that cannot follow are unhealthy.
 func (e *Engine) planTolerantly(cfg *config.Config) (*plan, error) {
 	if _, ds := e.makePlan(cfg, planMode{unknown: true}); ds.HasErrors() {
 		return nil, ds.Err()
@@ -116,9 +116,9 @@ func (e *Engine) warn(ds config.Diagnostics) {
 	}
 }
 
-// planRunning plans the config that runs with what the catalogs, the imported
-// files and the nodes' exports say now. New registrations and contents that
-// make mistakes are left out, one after the other.
+// planRunning plans the running config with the current answers of the
+// catalogs, imported files and exports. New registrations and contents that
+// cause errors are left out, one after another.
 func (e *Engine) planRunning(same bool) (*plan, error) {
 	return e.plans(e.plan.cfg, planMode{running: true, same: same})
 }
@@ -135,13 +135,14 @@ func (e *Engine) plans(cfg *config.Config, mode planMode) (*plan, error) {
 		case e.blame(p, ds, mode):
 		case mode.tolerant:
 			return p, ds.Err()
-		default: // it is what nodes export
+		default: // exports are the cause
 			mode.tolerant = true
 		}
 	}
 }
 
-// release takes in again what was left out for the mistakes of another.
+// release includes changes again that were left out because of errors in other
+// changes.
 func (e *Engine) release(p *plan, mode planMode) *plan {
 	if len(mode.kept) < 2 || len(mode.kept) > maxReleases {
 		return p
@@ -149,7 +150,7 @@ func (e *Engine) release(p *plan, mode planMode) *plan {
 	for _, id := range slices.Sorted(maps.Keys(mode.kept)) {
 		delete(mode.kept, id)
 		if q, ds := e.makePlan(p.cfg, mode); ds.HasErrors() {
-			mode.kept[id] = q.withSource(ds[0]) // which is this one's mistake
+			mode.kept[id] = q.withSource(ds[0]) // which was caused by this one
 		} else {
 			p = q
 		}
@@ -162,11 +163,11 @@ func (e *Engine) release(p *plan, mode planMode) *plan {
 	return p
 }
 
-// maxReleases bounds the plans that are made for one.
+// maxReleases is the maximum number of plans for one release.
 const maxReleases = 16
 
-// blame adds to mode what is new and has a mistake, or that something with a
-// mistake refers to, and reports whether it found any.
+// blame adds to mode the new registrations and contents that have an error or
+// are referred to by a block with an error. It reports whether it found any.
 func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	before := len(mode.demoted) + len(mode.kept)
 	found := func() bool {
@@ -206,7 +207,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	if found() {
 		return true
 	}
-	// The mistake is in how the config uses an import.
+	// The error is in the use of an import.
 	err := ds.Err()
 	for id, s := range p.sources {
 		if e.freshSource(id, s) && mode.kept[id] == nil {
@@ -216,7 +217,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	return found()
 }
 
-// withSource returns a diagnostic with the line it is about.
+// withSource returns a diagnostic with its source line.
 func (p *plan) withSource(d config.Diagnostic) config.Diagnostic {
 	if src := snippet(p.files[d.File], d.Line); src != "" && d.Detail == "" {
 		d.Detail = fmt.Sprintf("%d | %s", d.Line, src)
@@ -224,8 +225,8 @@ func (p *plan) withSource(d config.Diagnostic) config.Diagnostic {
 	return d
 }
 
-// freshRegistration reports whether a node's component is not the one that
-// runs.
+// freshRegistration reports whether a node's registration differs from the
+// running one.
 func (e *Engine) freshRegistration(w *wanted) bool {
 	if w == nil || w.kind != kindComponent || w.err != nil && !w.instead {
 		return false
@@ -234,14 +235,14 @@ func (e *Engine) freshRegistration(w *wanted) bool {
 	return n == nil || n.current == nil || n.current.reg.Version != w.reg.Version
 }
 
-// freshSource reports whether an import's content is not the one that runs.
+// freshSource reports whether an import's content differs from the running one.
 func (e *Engine) freshSource(id string, s *source) bool {
 	old := e.plan.sources[id]
 	return s.files != nil && (old == nil || !maps.Equal(old.files, s.files))
 }
 
-// makePlan returns what cfg means, and every mistake in it. With mistakes the
-// plan is for looking at only.
+// makePlan returns the plan for cfg, and all errors in it. A plan with errors
+// must not be applied.
 func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diagnostics) {
 	x := &planner{e: e, p: newPlan(cfg), mode: mode, said: map[saying]bool{},
 		parsed: map[*config.Block]*config.Declare{}, files: map[string]*names{}}

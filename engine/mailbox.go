@@ -2,15 +2,15 @@ package engine
 
 import "sync"
 
-// mailbox holds what the worker has to do, in order of arrival. Posting never
-// waits, so that a component may do it from anywhere, also from inside of a
-// call by the worker.
+// mailbox contains the pending jobs of the worker, in order of arrival. Posting
+// never waits, so a component may do it anywhere, even inside a call by the
+// worker.
 type mailbox struct {
 	mu     sync.Mutex
 	jobs   []func()
 	dirty  map[string]bool // IDs of nodes with new exports
-	merged uint64          // exports that came before those of the same node were looked at
-	parted []*node         // nodes that were removed and need not be called back any more
+	merged uint64          // number of exports replaced by newer ones of the same node before they were processed
+	parted []*node         // nodes that were removed and can no longer be called back
 	ended  bool
 	signal chan struct{} // has a value when there is something to do
 	closed chan struct{}
@@ -22,7 +22,7 @@ func (m *mailbox) init() {
 	m.dirty = map[string]bool{}
 }
 
-// post adds a job; false when nobody will do it.
+// post adds a job. It returns false if the mailbox is closed.
 func (m *mailbox) post(job func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +34,7 @@ func (m *mailbox) post(job func()) bool {
 	return true
 }
 
-// mark says that a node has new exports.
+// mark records that a node has new exports.
 func (m *mailbox) mark(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,16 +54,17 @@ func (m *mailbox) marked() bool {
 	return len(m.dirty) > 0
 }
 
-// coalesced returns how many exports were replaced by newer ones before anybody
-// had looked at them.
+// coalesced returns the number of exports that were replaced by newer ones
+// before they were processed.
 func (m *mailbox) coalesced() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.merged
 }
 
-// part says that a node that was removed may stop; false when nobody will hear it.
-// They are many when a foreach changes, and taken all at once.
+// part records that a removed node may stop. It returns false if the mailbox is
+// closed. There are many of them when a foreach changes, so they are taken
+// together.
 func (m *mailbox) part(n *node) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +84,7 @@ func (m *mailbox) takeParted() (all []*node) {
 	return all
 }
 
-// wakeWorker has the worker look again, whatever there is to do.
+// wakeWorker makes the worker check for work.
 func (m *mailbox) wakeWorker() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +98,7 @@ func (m *mailbox) wake() {
 	}
 }
 
-// next takes the first job; nil when there is none.
+// next takes the first job, or returns nil if there is none.
 func (m *mailbox) next() (job func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +129,7 @@ func (m *mailbox) takeMark(id string) bool {
 	return marked
 }
 
-// close drops what is left and refuses more.
+// close discards the pending jobs and refuses further ones.
 func (m *mailbox) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

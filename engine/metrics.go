@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// metrics are the engine's own, besides those read from nodes.
+// metrics are the engine's own metrics, except those that are read from nodes.
 type metrics struct {
 	reloads       *prometheus.CounterVec
 	reloadSeconds prometheus.Histogram
@@ -109,14 +109,14 @@ var (
 		"1, with the version as a label.", []string{"version"}, nil)
 )
 
-// collector shows all metrics of the engine and its components. It describes
-// nothing: what components register is not known before.
+// collector collects all metrics of the engine and its components. It describes
+// nothing, because the metrics of components are not known in advance.
 type collector struct{ e *Engine }
 
 // Describe sends nothing.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends everything.
+// Collect sends all metrics.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
 	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.refusals, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned} {
@@ -130,7 +130,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, h := range snap.heads {
 		i := h.state.Load()
 		if !strings.HasPrefix(i.Name, "import.") && i.Name != "foreach" {
-			continue // instances have their nodes
+			continue // their nodes have the metrics of instances
 		}
 		health(ch, i.ID, i.Health.State)
 		unhealthy(ch, i.ID, i.Problems)
@@ -164,14 +164,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	all.send(ch)
 }
 
-// unhealthy sends since when a node has which problem.
+// unhealthy sends the start times of a node's problems.
 func unhealthy(ch chan<- prometheus.Metric, id string, problems []component.Health) {
 	for _, p := range problems {
 		ch <- prometheus.MustNewConstMetric(descUnhealthy, prometheus.GaugeValue, float64(p.Time.UnixMilli())/1000, id, strings.ToValidUTF8(p.Reason, "?"))
 	}
 }
 
-// health sends the state that a node is in.
+// health sends the health state of a node.
 func health(ch chan<- prometheus.Metric, id string, is component.HealthState) {
 	for _, state := range []component.HealthState{component.Unknown, component.Healthy, component.Unhealthy, component.Exited} {
 		v := 0.0

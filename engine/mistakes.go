@@ -7,25 +7,24 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// mistake is a diagnostic and what it is about.
+// mistake is a diagnostic with its cause.
 type mistake struct {
 	config.Diagnostic
 	w *wanted // may be nil
 	m *module
-	// checked is set when it was found by looking at a declare or a template
-	// alone.
+	// checked means that it was found by checking a declare or a template alone.
 	checked bool
-	strange *declare // an import's, which may have it while nobody uses it
+	strange *declare // of an import; ignored while the declare is not used
 }
 
-// saying is what a mistake is told from others by.
+// saying identifies a mistake.
 type saying struct {
 	config.Span
 	msg string
 }
 
-// report notes mistakes in something wanted. While the graph runs, those of an
-// item of a foreach are its own.
+// report adds the errors in a block. While the graph runs, the errors in an
+// item of a foreach affect only that item.
 func (x *planner) report(w *wanted, ds config.Diagnostics) {
 	for _, d := range ds {
 		x.found = append(x.found, mistake{Diagnostic: d, w: w, m: w.m})
@@ -42,9 +41,9 @@ func (x *planner) mistaken(m *module, w *wanted, at config.Span, msg, hint strin
 	x.found = append(x.found, mistake{Diagnostic: d, m: m})
 }
 
-// diagnostics returns what was found: what is wrong with a declare or a
-// template once, where it is, and what is wrong with one of its instances at
-// what makes it wrong.
+// diagnostics returns the errors that were found: an error in a declare or a
+// template once, where it is, and an error in one of its instances at its
+// cause.
 func (x *planner) diagnostics() (ds config.Diagnostics) {
 	fresh := !x.mode.running || x.freshSources()
 	for _, m := range x.found {
@@ -84,8 +83,8 @@ func (x *planner) diagnostics() (ds config.Diagnostics) {
 	return ds.Sort()
 }
 
-// ownMatter reports whether a mistake costs only what has it, which cannot follow
-// what others export: the config has been accepted.
+// ownMatter reports whether an error affects only its block, which cannot
+// follow new exports, because the config has been accepted.
 func (x *planner) ownMatter(m mistake) bool {
 	if !x.mode.running || m.w == nil || m.Severity != config.Error || m.w.kind != kindComponent && m.w.kind != kindValue {
 		return false
@@ -93,7 +92,8 @@ func (x *planner) ownMatter(m mistake) bool {
 	return x.mode.tolerant && !x.e.freshRegistration(m.w) || x.e.hasMistake(m) || m.m.inItem() && !x.fresh(m)
 }
 
-// hasMistake reports whether what runs has a mistake already, which values made.
+// hasMistake reports whether the running graph already has an error, which
+// values caused.
 func (e *Engine) hasMistake(m mistake) bool {
 	var err error
 	if n := e.nodes[m.w.id]; n != nil {
@@ -104,7 +104,7 @@ func (e *Engine) hasMistake(m mistake) bool {
 	return err != nil && strings.Contains(err.Error(), m.Msg)
 }
 
-// fresh reports whether a mistake may be that of a component's new version or
+// fresh reports whether an error may be caused by a component's new version or
 // an import's new content, which can be left out.
 func (x *planner) fresh(m mistake) bool {
 	if x.e.freshRegistration(m.w) {
@@ -113,8 +113,8 @@ func (x *planner) fresh(m mistake) bool {
 	return x.freshSources()
 }
 
-// freshSources reports whether an import has another content than in the plan
-// that runs.
+// freshSources reports whether the content of an import differs from the
+// running plan.
 func (x *planner) freshSources() bool {
 	for id, s := range x.p.sources {
 		if x.e.freshSource(id, s) {
@@ -124,8 +124,8 @@ func (x *planner) freshSources() bool {
 	return false
 }
 
-// blame returns the diagnostic of a mistake that one instance has: at the
-// instance's argument that makes it, if one does.
+// blame returns the diagnostic of an error in one instance, at the instance's
+// argument that causes it, if any.
 func (m mistake) blame() config.Diagnostic {
 	d := m.Diagnostic
 	if m.m == nil || m.m.block == nil || m.w == nil || d.Severity != config.Error {
@@ -165,8 +165,8 @@ func (m mistake) blame() config.Diagnostic {
 	return d
 }
 
-// argument returns the argument of an instance that something in it mentions,
-// nil without or when it has none of that name.
+// argument returns the argument of an instance that an expression mentions, or
+// nil if there is none.
 func (m *module) argument(mentions func(name string) bool) *config.Expression {
 	given, _ := m.block.block.Attributes()
 	for _, a := range m.decl.Arguments {

@@ -11,21 +11,20 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// names are what blocks of a body can be called besides components: declares,
-// and what has been imported. Bodies inside see those around them, where they
-// are written.
+// names are the block names that are valid in a body in addition to components:
+// declares and imports. Inner bodies see the names of the bodies around them.
 type names struct {
 	parent   *names
 	dir      string // of the file, absolute: module_path
 	shown    string // dir as messages have it
 	declares map[string]*declare
 	imports  map[string]*imported
-	broken   map[string]bool // declares and namespaces that are there but do not parse
+	broken   map[string]bool // declares and namespaces that exist but have syntax errors
 	strange  bool            // they are an import's
 	chain    []string        // files that import each other, down to these
 }
 
-// declare is a declare and where it is.
+// declare is a declare with its position.
 type declare struct {
 	*config.Declare
 	in        *names // what its body sees
@@ -40,7 +39,7 @@ type use struct {
 	b *config.Block
 }
 
-// imported is a namespace.
+// imported is a namespace of an import.
 type imported struct {
 	block   *config.Block
 	names   *names            // of import.file and import.string
@@ -49,8 +48,8 @@ type imported struct {
 	broken  bool              // there is a mistake in it
 }
 
-// newNames returns an empty body, of which shown is the directory; "" is that
-// of the parent.
+// newNames returns an empty body. shown is its directory; "" is that of the
+// parent.
 func newNames(parent *names, shown string) *names {
 	n := &names{parent: parent, shown: shown}
 	if parent != nil {
@@ -67,7 +66,7 @@ func newNames(parent *names, shown string) *names {
 	return n
 }
 
-// isBroken notes the IDs of blocks that do not parse.
+// isBroken registers the IDs of blocks with syntax errors.
 func (n *names) isBroken(ids []string) {
 	for _, id := range ids {
 		for _, prefix := range []string{"declare.", "import.file.", "import.string.", "import.scripts."} {
@@ -81,8 +80,8 @@ func (n *names) isBroken(ids []string) {
 	}
 }
 
-// meaning is what a block's name means, the zero value that nobody here knows
-// it.
+// meaning is the meaning of a block's name. The zero value means that it is
+// unknown in the body.
 type meaning struct {
 	declare *declare
 	catalog component.Catalog
@@ -90,7 +89,7 @@ type meaning struct {
 	broken  bool           // there is a mistake in it
 }
 
-// find returns what a block's name means in a body.
+// find returns the meaning of a block's name in a body.
 func (n *names) find(name string) meaning {
 	space, rest, dotted := strings.Cut(name, ".")
 	for ; n != nil; n = n.parent {
@@ -146,7 +145,7 @@ func (n *names) all() (out []string) {
 	return out
 }
 
-// declare notes a declare, to be written out where it is used.
+// declare registers a declare, which is expanded where it is used.
 func (x *planner) declare(m *module, b *config.Block) {
 	w := &wanted{m: m, block: b}
 	c := x.parsed[b]
@@ -177,7 +176,7 @@ func (x *planner) declare(m *module, b *config.Block) {
 	x.collide(w, b.Label)
 }
 
-// signature is a hint that says what a declare takes.
+// signature returns a hint with the arguments of a declare.
 func (d *declare) signature() string {
 	if len(d.Arguments) == 0 {
 		return fmt.Sprintf("declare %q at %s takes no arguments", d.Label, d.Span)
@@ -185,12 +184,11 @@ func (d *declare) signature() string {
 	return fmt.Sprintf("declare %q at %s takes %s", d.Label, d.Span, strings.Join(d.ArgumentNames(), ", "))
 }
 
-// collide reports a name of a declare or a namespace that means something else
-// already.
+// collide reports a name of a declare or a namespace that is already in use.
 func (x *planner) collide(w *wanted, name string) {
 	b, e := w.block, x.e
 	if x.mode.running {
-		return // what has the name now came later
+		return // the existing name was defined later
 	}
 	what := fmt.Sprintf("declare %q", name)
 	if b.IsImport() {
@@ -234,8 +232,8 @@ func (x *planner) collide(w *wanted, name string) {
 	}
 }
 
-// check looks at declares and templates by themselves, whether they are used
-// or not.
+// check checks declares and templates by themselves, whether or not they are
+// used.
 func (x *planner) check() {
 	for len(x.checks) > 0 {
 		todo := x.checks
@@ -260,7 +258,7 @@ func (x *planner) check() {
 	x.recursion()
 }
 
-// checkDeclare looks at a declare by itself: its arguments can be anything.
+// checkDeclare checks a declare by itself, for any arguments.
 func (x *planner) checkDeclare(d *declare) {
 	y := x.aside()
 	id := "declare." + d.Label
@@ -278,14 +276,14 @@ func (x *planner) checkDeclare(d *declare) {
 	x.checkBody(y, m, d.Blocks, d)
 }
 
-// aside returns a planner for something that is only looked at.
+// aside returns a planner for checking only.
 func (x *planner) aside() *planner {
 	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
 	y.p.scope = x.p.scope
 	return y
 }
 
-// checkBody writes out a body that nobody uses and takes the mistakes over.
+// checkBody expands a body that is not used and copies its errors.
 func (x *planner) checkBody(y *planner, m *module, blocks []*config.Block, strange *declare) {
 	y.body(m, blocks)
 	y.finish()
@@ -305,7 +303,7 @@ func (x *planner) checkBody(y *planner, m *module, blocks []*config.Block, stran
 	x.seen = append(x.seen, m.decl)
 }
 
-// recursion reports declares that need themselves, each circle once.
+// recursion reports declares that depend on themselves, each cycle once.
 func (x *planner) recursion() {
 	reported := map[*declare]bool{}
 	for _, start := range x.seen {
@@ -326,7 +324,8 @@ func (x *planner) recursion() {
 	}
 }
 
-// circle returns a way from a declare to another over what they use.
+// circle returns a path from a declare to another through the declares that
+// they use.
 func circle(from, to *declare, seen map[*declare]bool) []use {
 	for _, u := range from.uses {
 		if u.d == to {

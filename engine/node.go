@@ -17,36 +17,36 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// node is a component block of the running graph. It lives as long as its
-// block is in the config; what runs behind its gate are its instances.
+// node is a component block of the running graph. It exists as long as its
+// block is in the config. Its instances run behind its gate.
 type node struct {
 	e     *Engine
 	id    string
 	stats *flow.Stats
 	recv  *flow.Receiver
 	watch *stall.Watch
-	state atomic.Pointer[state]  // what others see; written under mu
+	state atomic.Pointer[state]  // for other goroutines; written under mu
 	shown atomic.Pointer[wanted] // want, for other goroutines; written by the worker
 
-	// The worker's own.
+	// These belong to the worker.
 	want    *wanted
 	current *instance          // the one behind the gate; nil before the first good one
-	failed  error              // why what is wanted does not run; nil when it does
-	waits   config.Pending     // what is to come before it can be built; "" when nothing is
-	unread  bool               // failed is that its files could not be read again
-	drains  []<-chan struct{}  // closed when calls that began before a change are done
-	again   context.CancelFunc // ends the timer of the next try; nil without
+	failed  error              // why the wanted version does not run; nil if it does
+	waits   config.Pending     // the dependency that it waits for; "" if there is none
+	unread  bool               // failed is an error in reading its files again
+	drains  []<-chan struct{}  // closed when calls from before a change have returned
+	again   context.CancelFunc // stops the timer of the next attempt; may be nil
 	tries   int                // failed tries in a row
-	parting *parting           // while it is out of the graph and can be called back
-	// calling is a build or an update that has not returned, and that the worker does
-	// not wait for; nil for none. Changes that come meanwhile are made when it has
+	parting *parting           // set while it has left the graph and can be called back
+	// calling is a build or an update that has not returned, and that the worker
+	// no longer waits for, or nil. Changes in the meantime are applied when it has
 	// returned, or is given up.
 	calling               *nodeCall
 	givenUp               int  // calls that were given up and have not returned
-	changedMeanwhile      bool // want did, or another try is due
-	filesChangedMeanwhile bool // files that the component reads did
+	changedMeanwhile      bool // want changed, or another attempt is due
+	filesChangedMeanwhile bool // the files of the component changed
 
-	abandoned bool // watchStalls's: it was removed and does not stop, which is in the log
+	abandoned bool // belongs to watchStalls: it was removed and does not stop, which was logged
 
 	mu        sync.Mutex
 	visible   *instance         // current, as components see it
@@ -58,7 +58,7 @@ type node struct {
 
 // state is an immutable view of a node.
 type state struct {
-	reg       component.Registration // what runs, or is wanted when nothing does
+	reg       component.Registration // of the running version, or of the wanted one if nothing runs
 	args      any
 	exports   any
 	exported  bool // by a component; not the zero value of the registration
@@ -67,26 +67,26 @@ type state struct {
 	restarts  uint64
 	sourced   []string
 
-	wish component.Health // whether what is wanted could be built
-	run  component.Health // how Run does
-	// own is what the component says, once for each reason. It is not written to.
+	wish component.Health // whether the wanted version could be built
+	run  component.Health // the health of Run
+	// own contains the reports of the component, one per reason. It is immutable.
 	own []component.Health
-	// stalled is the oldest operation that has not returned in time.
+	// stalled is the oldest overdue operation.
 	stalled component.Health
-	// queue says that its queue does not drain.
+	// queue means that its queue does not drain.
 	queue component.Health
 
-	health    component.Health // of all of them, since its state began
+	health    component.Health // of all parts, with the start time of its state
 	lastError component.Health // the last that was worse than healthy, when it was last reported
-	// problems are why the node is unhealthy, each since it began.
+	// problems are the reasons why the node is unhealthy, with their start times.
 	problems []component.Health
 }
 
-// awaitsExports reports whether what is exported is still to come.
+// awaitsExports reports whether the exports are not known yet.
 func (s *state) awaitsExports() bool { return s.reg.ExportsLater && !s.exported }
 
-// parts are what the health consists of. Among equals, the component's own words
-// tell more than that it runs.
+// parts yields the parts of the health. Among equal states, the component's own
+// report is preferred.
 func (s *state) parts(yield func(component.Health) bool) {
 	part := func(h component.Health, reason string) bool {
 		h.Message = component.HideURLs(component.Shorten(h.Message))
@@ -108,7 +108,7 @@ func (s *state) parts(yield func(component.Health) bool) {
 	}
 }
 
-// decide makes one health of the parts.
+// decide computes the health from the parts.
 func (s *state) decide(now time.Time) {
 	var h component.Health
 	before := s.problems
@@ -132,8 +132,8 @@ func (s *state) decide(now time.Time) {
 	s.health = h.Following(s.health)
 }
 
-// replaceReport returns what a component says, with a report in the place of the last one
-// for the same reason.
+// replaceReport returns the reports of a component, with h in place of the last
+// report with the same reason.
 func replaceReport(own []component.Health, h component.Health) []component.Health {
 	if h.Reason == "" {
 		h.Reason = component.ReasonComponent
@@ -153,7 +153,7 @@ func newNode(e *Engine, w *wanted) *node {
 	return n
 }
 
-// change makes a new state. It must not call a component.
+// change creates a new state. f must not call a component.
 func (n *node) change(f func(s *state)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +169,7 @@ func (n *node) changeLocked(f func(s *state)) {
 
 func (n *node) exports() any { return n.state.Load().exports }
 
-// result is what reconcile did.
+// result is the result of reconcile.
 type result uint8
 
 const (
@@ -180,10 +180,10 @@ const (
 	inProgress // the outcome comes later
 )
 
-// reconcile makes the node what w wants, if it is not. The worker calls it
-// when everything that w depends on has been reconciled.
+// reconcile changes the node to w if it differs. The worker calls it after
+// everything that w depends on has been reconciled.
 //
-// args are the decoded arguments, nil when nobody has decoded them yet.
+// args are the decoded arguments, or nil if they have not been decoded yet.
 func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want = w
 	n.shown.Store(w)
@@ -234,7 +234,7 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	return r
 }
 
-// evaluate decodes the arguments with what the others export now.
+// evaluate decodes the arguments with the current exports of other nodes.
 func (n *node) evaluate() (any, error) {
 	n.e.metrics.evaluations.Inc()
 	args, scope := n.want.newArgs(), n.want.values()
@@ -244,7 +244,7 @@ func (n *node) evaluate() (any, error) {
 	return args, n.want.block.Unready(scope)
 }
 
-// wait leaves the node as it is until something that it refers to is there.
+// wait leaves the node unchanged until a dependency is available.
 func (n *node) wait(p config.Pending) result {
 	n.cancelTry()
 	n.failed, n.waits = nil, p
@@ -256,12 +256,12 @@ func (n *node) wait(p config.Pending) result {
 	return untouched
 }
 
-// apply makes the arguments those of the running component.
+// apply applies arguments to the running component.
 func (n *node) apply(args any, retry bool) result {
 	g := n.current
 	same := g != nil && !g.stuck && g.reg.Version == n.want.reg.Version && equal(g.args, args)
 	if !same && !retry {
-		n.tries = 0 // it is another attempt
+		n.tries = 0 // it is a new attempt
 	}
 	if g == nil || g.stuck || g.reg.Version != n.want.reg.Version {
 		return n.build(args, g)
@@ -272,7 +272,7 @@ func (n *node) apply(args any, retry bool) result {
 	case same && n.unread && !g.crashed:
 		return n.reread()
 	case same && n.failed != nil && !g.crashed:
-		n.succeed() // back to what still runs
+		n.succeed() // the arguments are again those of the running component
 		return untouched
 	case same:
 		return untouched
@@ -284,7 +284,7 @@ func (n *node) apply(args any, retry bool) result {
 	return n.update(up, g, args, func(err error) result { return n.updated(g, args, err) })
 }
 
-// updated takes over the outcome of Update with new arguments.
+// updated processes the outcome of Update with new arguments.
 func (n *node) updated(g *instance, args any, err error) result {
 	switch {
 	case g.crashed: // meanwhile
@@ -300,7 +300,7 @@ func (n *node) updated(g *instance, args any, err error) result {
 	sourced := g.sourced()
 	n.change(func(s *state) { s.args, s.sourced = args, sourced })
 	if g.gated() && !slices.Equal(config.Receivers(before), config.Receivers(args)) {
-		// Calls that began before may still go where the old arguments said.
+		// Calls that began earlier may still use the old arguments.
 		n.drains = append(live(n.drains), n.recv.Set(g.c))
 	}
 	n.redirected(before, args)
@@ -308,7 +308,7 @@ func (n *node) updated(g *instance, args any, err error) result {
 	return updated
 }
 
-// update calls Update. follow takes over the outcome.
+// update calls Update. follow processes the outcome.
 func (n *node) update(up component.Updater, g *instance, args any, follow func(error) result) result {
 	return n.call("update", nodeCall{version: g.reg.Version, args: args, g: g}, func() error {
 		op := n.watch.Begin("update", 0)
@@ -317,19 +317,19 @@ func (n *node) update(up component.Updater, g *instance, args any, follow func(e
 	}, follow)
 }
 
-// redirected keeps receivers that the node does not send to any more for a
-// while: it may have something in its hands for them, and it ends its series
-// there.
+// redirected keeps receivers that the node no longer sends to for a while: it
+// may still have data for them, and it ends its series there.
 func (n *node) redirected(before, after any) {
 	if !slices.Equal(config.Receivers(before), config.Receivers(after)) {
 		n.drains = append(live(n.drains), n.e.lingerTimer())
 	}
 }
 
-// maxUnreturned bounds the versions of a node that were told to end and have not.
+// maxUnreturned is the maximum number of instances of a node that were told to
+// end and have not.
 const maxUnreturned = 10
 
-// unreturned returns how many instances there are besides the one that runs.
+// unreturned returns the number of instances except the running one.
 func (n *node) unreturned() (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -341,8 +341,7 @@ func (n *node) unreturned() (count int) {
 	return count
 }
 
-// build makes a new instance and puts it in the place of old, which may be
-// nil.
+// build builds a new instance and replaces old, which may be nil.
 func (n *node) build(args any, old *instance) result {
 	if unreturned := n.unreturned() + n.givenUp; unreturned > maxUnreturned {
 		return n.fail(fmt.Errorf("cannot build: %d earlier versions of this component have not stopped; each keeps its memory until it does", unreturned), true)
@@ -355,7 +354,7 @@ func (n *node) build(args any, old *instance) result {
 	return n.call("build", nodeCall{version: g.reg.Version, args: args, g: g}, func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
 }
 
-// built puts an instance that was built in the place of old.
+// built replaces old by an instance that was built.
 func (n *node) built(g, old *instance, err error) result {
 	if err != nil {
 		if old != nil && !old.crashed && old.reg.Version != g.reg.Version {
@@ -373,8 +372,8 @@ func (n *node) built(g, old *instance, err error) result {
 	return rebuilt
 }
 
-// succeed notes that the node does what the config says. With a registration
-// that is broken now, that is the last good version.
+// succeed records that the node runs as configured. If the registration is
+// broken now, it runs the last good version.
 func (n *node) succeed() {
 	if n.want.err != nil {
 		n.fail(n.want.err, false)
@@ -388,8 +387,8 @@ func (n *node) succeed() {
 	n.change(func(s *state) { s.wish = component.Health{State: component.Healthy, Time: n.e.clock.Now()} })
 }
 
-// fail leaves the node on its last good version. retry is for errors that may
-// go away without anything we watch changing.
+// fail leaves the node on its last good version. retry is set for errors that
+// may disappear without a change that is watched.
 func (n *node) fail(err error, retry bool) result {
 	if n.failed == nil || n.failed.Error() != err.Error() {
 		attrs := []any{"component_id", n.id, "err", err}
@@ -422,8 +421,8 @@ func (n *node) fail(err error, retry bool) result {
 	return failed
 }
 
-// reread gives the component its arguments again, because a file it reads has
-// changed.
+// reread passes its arguments to the component again, because a file that it
+// reads has changed.
 func (n *node) reread() result {
 	g := n.current
 	switch {
@@ -444,7 +443,7 @@ func (n *node) reread() result {
 	return n.update(up, g, g.args, func(err error) result { return n.rereadDone(g, err) })
 }
 
-// rereadDone takes over the outcome of Update with the same arguments.
+// rereadDone processes the outcome of Update with the same arguments.
 func (n *node) rereadDone(g *instance, err error) result {
 	switch {
 	case g.crashed: // meanwhile
@@ -452,7 +451,7 @@ func (n *node) rereadDone(g *instance, err error) result {
 	case errors.Is(err, component.ErrRebuild):
 		return n.build(g.args, g)
 	case err != nil:
-		// Of a file that can be read again, nobody tells us if it has not changed since.
+		// If the file is unchanged when it can be read again, no change is reported.
 		r := n.fail(fmt.Errorf("cannot read its files again: %w", err), errors.Is(err, files.ErrHung))
 		n.unread = true
 		return r
@@ -465,9 +464,9 @@ func (n *node) rereadDone(g *instance, err error) result {
 	return updated
 }
 
-// exported takes note of a node's exports after a call of its component. Those
-// of one that never was built are only what its receiver is. It reports whether
-// they are others than the plan knew.
+// exported records a node's exports after a call of its component. If no
+// component was ever built, only its receiver is exported. It reports whether
+// the exports differ from those in the plan.
 func (e *Engine) exported(n *node) (changed bool) {
 	w := e.plan.wanted[n.id]
 	if w != nil {

@@ -9,29 +9,31 @@ import (
 )
 
 const (
-	// fastRounds is how many changes in a row, each there before the previous one
-	// had been followed, make a foreach unhealthy and the worker slow down.
+	// fastRounds is the number of consecutive changes, each of which arrived
+	// before the previous one had been processed, that make a foreach unhealthy
+	// and the worker slow down.
 	fastRounds = 3
-	// calmAfter is how long none of them may have come for that to end.
+	// calmAfter is the time without such a change after which this ends.
 	calmAfter = 5 * time.Second
-	// maxPause bounds how long the worker waits before it follows the next change.
+	// maxPause is the maximum time that the worker waits before it processes the
+	// next change.
 	maxPause = 5 * time.Second
-	// maxRemoving is how many removed nodes may be stopping for another collection
-	// to be followed.
+	// maxRemoving is the maximum number of stopping nodes with which another
+	// collection is processed.
 	maxRemoving = 1000
 )
 
-// pace is how the worker keeps up with what components export. Exports that
-// arrive faster than they can be followed are one change: what is followed is what
-// is exported then. While that is so, the worker spends half of its time on them
-// and the other half waiting, so that others have the CPU, and jobs are done.
+// pace limits the work for exports. Exports that arrive faster than they can be
+// processed are merged into one change, with the newest values. In this case,
+// the worker spends half of its time on them and waits the other half, so that
+// other jobs and other goroutines can run.
 type pace struct {
-	rounds int       // changes in a row that were followed by another one
-	next   time.Time // before which none is followed
+	rounds int       // consecutive changes that were followed by another one
+	next   time.Time // the earliest time for the next change
 }
 
-// followed notes that a change has been followed since start, and whether another
-// one is there already.
+// followed records that a change has been processed since start, and whether
+// another one has already arrived.
 func (p *pace) followed(start, now time.Time, more bool) {
 	if !more {
 		p.rounds = 0
@@ -46,7 +48,7 @@ func (p *pace) followed(start, now time.Time, more bool) {
 type churn struct {
 	rounds int
 	last   time.Time // when a round was too fast
-	why    string    // "" while it is not too fast
+	why    string    // "" if it is not too fast
 }
 
 const (
@@ -54,7 +56,7 @@ const (
 	churnStuck = "it has changed, but more than 1000 nodes that were removed have not stopped: the nodes stay as they are until they have; weir_engine_nodes_removing counts them"
 )
 
-// collections returns what the foreachs and imports of a plan are written out of.
+// collections returns the inputs of the foreach and import blocks of a plan.
 func (p *plan) collections() map[string]any {
 	all := map[string]any{}
 	for id, l := range p.loops {
@@ -68,8 +70,8 @@ func (p *plan) collections() map[string]any {
 	return all
 }
 
-// churned notes which foreachs and imports another plan has changed because of
-// what components export, when the next change was there already or not.
+// churned records which foreach and import blocks another plan has changed
+// because of exports, and whether the next change had already arrived.
 func (e *Engine) churned(before map[string]any, more bool) {
 	now := e.clock.Now()
 	for id, is := range e.plan.collections() {
@@ -96,7 +98,7 @@ func (e *Engine) churned(before map[string]any, more bool) {
 	}
 }
 
-// markStuck notes that a foreach or an import is not followed.
+// markStuck records that a foreach or an import is not processed.
 func (e *Engine) markStuck(w *wanted) {
 	if c := e.churns[w.id]; c == nil || c.why == "" {
 		e.churns[w.id] = &churn{last: e.clock.Now(), why: churnStuck}
@@ -106,8 +108,8 @@ func (e *Engine) markStuck(w *wanted) {
 	}
 }
 
-// endChurn ends what has not been too fast for a while. It returns how long to wait
-// for the next one to end; 0 when there is none.
+// endChurn ends the churn of blocks that have not been too fast for a while. It
+// returns how long to wait for the next one to end, or 0 if there is none.
 func (e *Engine) endChurn() (wait time.Duration) {
 	now := e.clock.Now()
 	for id, c := range e.churns {
@@ -129,8 +131,7 @@ func (e *Engine) endChurn() (wait time.Duration) {
 	return wait
 }
 
-// churning returns what is wrong with a foreach or an import that changes too
-// fast; no error when it does not.
+// churning returns an error if a foreach or an import changes too fast.
 func (e *Engine) churning(id string) error {
 	if c := e.churns[id]; c != nil && c.why != "" {
 		return churnError(c.why)
@@ -138,12 +139,12 @@ func (e *Engine) churning(id string) error {
 	return nil
 }
 
-// churnError is why a foreach or an import is not what it should be now.
+// churnError means that a foreach or an import does not have its current input.
 type churnError string
 
 func (c churnError) Error() string { return string(c) }
 
-// reason is the reason for which something virtual is not healthy.
+// reason returns the health reason for an error of a virtual block.
 func reason(err error) string {
 	if _, ok := err.(churnError); ok {
 		return component.ReasonChurn

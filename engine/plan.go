@@ -13,27 +13,27 @@ import (
 	"github.com/weir-run/weir/engine/graph"
 )
 
-// plan is what a config means, with what the catalogs say and what is exported
-// now: instances of declares and items of foreach are written out, so that it
-// is one flat graph.
+// plan is an expanded config with the current answers of the catalogs and the
+// current exports: instances of declares and items of foreach are expanded, so
+// that it is one flat graph.
 type plan struct {
 	cfg    *config.Config
-	files  map[string]string // contents by path, those of imports too
+	files  map[string]string // contents by path, including imports
 	graph  graph.Graph       // of everything that is evaluated
 	flow   graph.Graph       // of components and services alone
 	order  []string          // of graph
 	wanted map[string]*wanted
 	list   []*wanted // in config order
-	broken []*wanted // with registrations that are broken, declares alone too
+	broken []*wanted // with broken registrations, including those in declares only
 	scope  *config.Scope
-	// sources, by import, and loops, by foreach, are what was written out.
+	// sources, by import, and loops, by foreach, are the inputs of the expansion.
 	sources map[string]*source
 	loops   map[string]*loop
 	// watch are the paths of imports, folders those of import.scripts.
 	watch   map[string]bool
 	folders map[string]component.Catalog
 	polled  map[string]*source // by path
-	// awaits are the nodes whose exports may be why something new was left out.
+	// awaits are the nodes whose exports may be why a new version was left out.
 	awaits map[string]bool
 }
 
@@ -43,7 +43,7 @@ func newPlan(cfg *config.Config) *plan {
 		folders: map[string]component.Catalog{}, polled: map[string]*source{}}
 }
 
-// kind is what a wanted is.
+// kind is the kind of a wanted.
 type kind uint8
 
 const (
@@ -63,34 +63,34 @@ type wanted struct {
 	m     *module // where it is
 	block *config.Block
 	needs []string // what it refers to
-	deps  []string // the components and services it depends on, over whatever values
+	deps  []string // the components and services that it depends on, including through values
 
 	// Of a component or a service:
 	args    any                  // decoded with what is known; nil when reg is not usable
 	refs    []config.ReceiverRef // in args
-	failed  bool                 // there were mistakes in them
-	certain bool                 // all that they refer to was known, so that they are what they will be
+	failed  bool                 // there were errors in them
+	certain bool                 // everything that they refer to was known, so they are final
 	service *serviceNode
 	reg     component.Registration
 	recv    *flow.Receiver
 	stats   *flow.Stats
-	signal  signals // what it accepts and sends
-	// err says why reg is not what the catalogs have now, but the last good
-	// one, or unusable when there never was one.
+	signal  signals // the signals that it accepts and sends
+	// err is why reg is not the current registration of the catalogs, but the last
+	// good one, or unusable if there never was one.
 	err error
 	// instead says that reg is not the version that the catalog has, but the one that
 	// Registration.Instead returned.
 	instead bool
 	// mistake says what is wrong with the arguments since values changed.
 	mistake error
-	// waits is what the node waits for, as it is, although its arguments are known.
+	// waits is what the node waits for, without changes, although its arguments
+	// are known.
 	waits config.Pending
 	// answer is closed when the catalog knows what the block's name means; nil if it
 	// does.
 	answer <-chan struct{}
 
-	// Of a value: what it is, where that is evaluated, and the variable that
-	// has it.
+	// Of a value: its expression, the scope of its evaluation, and its variable.
 	x     *config.Expression
 	from  *config.Scope
 	scope *config.Scope
@@ -108,10 +108,10 @@ type wanted struct {
 // usable reports whether there is a component to build.
 func (w *wanted) usable() bool { return w.service != nil || w.reg.Build != nil }
 
-// virtual reports whether it has neither a component nor a service.
+// virtual reports whether it is neither a component nor a service.
 func (w *wanted) virtual() bool { return w.kind != kindComponent && w.kind != kindService }
 
-// values is where the block's arguments are evaluated.
+// values returns the scope in which the block's arguments are evaluated.
 func (w *wanted) values() *config.Scope { return w.m.scope }
 
 func (w *wanted) newArgs() any {
@@ -121,19 +121,19 @@ func (w *wanted) newArgs() any {
 	return w.reg.NewArgs()
 }
 
-// module is what a body of blocks means at one place: the config itself, an
-// instance of a declare, an item of a foreach.
+// module is an expanded body of blocks: the config itself, an instance of a
+// declare, or an item of a foreach.
 type module struct {
 	id       string // "" of the config
 	names    *names
 	scope    *config.Scope
 	blocks   []*config.Block
-	decl     *declare // whose body it is, or lies in; nil of the config
-	outer    *module  // where its block is; nil of the config
+	decl     *declare // the declare that contains the body; nil for the config
+	outer    *module  // contains its block; nil for the config
 	block    *wanted  // the instance or foreach that it is of
 	item     int      // which one, of a foreach
 	chain    []*declare
-	abstract bool // it is only looked at: its arguments are not known
+	abstract bool // for checking only: its arguments are not known
 	muted    bool // its nodes show no metrics
 }
 
@@ -144,7 +144,7 @@ func (m *module) prefix() string {
 	return m.id + "/"
 }
 
-// inItem reports whether it is, or lies in, an item of a foreach.
+// inItem reports whether it is, or is inside, an item of a foreach.
 func (m *module) inItem() bool {
 	for ; m != nil; m = m.outer {
 		if m.block != nil && m.block.kind == kindForeach {
@@ -154,21 +154,21 @@ func (m *module) inItem() bool {
 	return false
 }
 
-// brokenExports are those of a registration with an error that never was good:
-// others may wait for its receiver.
+// brokenExports are the exports of a registration with an error that never was
+// good: other nodes may wait for its receiver.
 type brokenExports struct {
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 
-// The nodes that a config can be expanded to are bounded: instances multiply, and
-// IDs are as long as instances are deep.
+// Limits for the expansion of a config: instances multiply, and IDs are as long
+// as instances are deep.
 const (
 	maxNodes = 100_000
 	maxDepth = 32
 )
 
-// connect resolves all references and decodes all arguments, and returns the
-// graph of it.
+// connect resolves all references and decodes all arguments. It creates the
+// graph.
 func (x *planner) connect() {
 	p := x.p
 	for _, w := range p.list {
@@ -200,8 +200,8 @@ func (x *planner) connect() {
 				w.refs = w.values().Receivers(w.args)
 				w.failed = ds.HasErrors()
 				w.certain = !w.failed && w.block.Unready(w.values()) == nil
-				// While it runs, a service's block is as it was, and what it refers
-				// to is its own matter.
+				// While the graph runs, a service's block is unchanged, and its references
+				// affect only the service.
 				if !x.mode.running || w.service == nil {
 					x.report(w, ds)
 				}
@@ -272,7 +272,7 @@ func (w *wanted) withOrigin(ds config.Diagnostics) config.Diagnostics {
 		_, name, _ := strings.Cut(d.Msg, "attribute ")
 		switch unknown := strings.HasPrefix(d.Msg, "unknown "); {
 		case d.Severity != config.Error, !unknown && !strings.HasPrefix(d.Msg, "missing required "),
-			!unknown && !strings.Contains(w.reg.Origin, " "+name+" (required)"), // one of every block, such as forward_to
+			!unknown && !strings.Contains(w.reg.Origin, " "+name+" (required)"), // an argument of every block, such as forward_to
 			strings.HasPrefix(d.Hint, "it belongs "), strings.Contains(d.Msg, " script."):
 		case d.Hint == "", strings.HasPrefix(d.Hint, w.reg.Name+" has "), strings.HasPrefix(d.Hint, "'weir components "):
 			d.Hint = w.reg.Origin
@@ -283,8 +283,9 @@ func (w *wanted) withOrigin(ds config.Diagnostics) config.Diagnostics {
 	return ds
 }
 
-// checked returns what the registration and the arguments themselves say of the
-// arguments, in a weir with this storage directory, "" if it is not known.
+// checked returns the errors in the arguments that the registration and the
+// arguments themselves report for the storage directory, which is "" if it is
+// not known.
 func (w *wanted) checked(storage string) (ds config.Diagnostics) {
 	var es []*component.ArgumentError
 	if w.reg.Check != nil {
@@ -303,7 +304,7 @@ func (w *wanted) checked(storage string) (ds config.Diagnostics) {
 	return ds
 }
 
-// position is where the block is, for people.
+// position returns the position of the block for people.
 func (w *wanted) position() string { return fmt.Sprintf("%s:%d", w.block.File, w.block.Line) }
 
 func (w *wanted) span() config.Span {
@@ -313,7 +314,7 @@ func (w *wanted) span() config.Span {
 	return w.block.Span
 }
 
-// locals returns IDs as blocks of the module would say them, if all lie in it.
+// locals returns IDs as written inside the module, if all are in it.
 func (m *module) locals(ids []string) []string {
 	var out []string
 	for _, id := range ids {
@@ -346,7 +347,8 @@ func (x *planner) resolve(w *wanted) ([]string, config.Diagnostics) {
 	return nil, nil
 }
 
-// connectFlow finds the components that each thing depends on, over values.
+// connectFlow determines the components that each block depends on, through
+// values.
 func (p *plan) connectFlow() {
 	resolve := func(w *wanted) (ids []string) {
 		add := func(id string) {
@@ -381,8 +383,8 @@ func (p *plan) connectFlow() {
 	}
 }
 
-// onlyReceiver reports whether nobody in the module refers to another export
-// than receiver.
+// onlyReceiver reports whether all references in the module are to the export
+// receiver.
 func (m *module) onlyReceiver(id string) bool {
 	other := func(r config.Reference) bool {
 		rest, ok := strings.CutPrefix(r.String(), id+".")
@@ -399,7 +401,7 @@ func (m *module) onlyReceiver(id string) bool {
 	return true
 }
 
-// registered returns the files that the plan's registrations were made from.
+// registered returns the files of the plan's registrations.
 func (p *plan) registered() map[string]bool {
 	files := map[string]bool{}
 	for _, w := range p.list {

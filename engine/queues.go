@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// queueInterval is how often queues are looked at.
+	// queueInterval is the interval at which queues are checked.
 	queueInterval = 5 * time.Second
-	// queueLimit is how long nothing may leave a queue in which data waits, besides
-	// what the component waits on purpose.
+	// queueLimit is the time after which a queue with waiting data that none
+	// leaves is unhealthy, in addition to the intended waiting time of the
+	// component.
 	queueLimit = time.Minute
 )
 
-// drain is how the queue of a node was when something last left it.
+// drain is the state of a node's queue when data last left it.
 type drain struct {
 	left    uint64 // sent and dropped so far
 	waiting int64
 	since   time.Time
 }
 
-// queueKey is a queue of a node; name is empty if there is only one.
+// queueKey identifies a queue of a node; name is empty if there is only one.
 type queueKey struct {
 	n    *node
 	name string
 }
 
-// describe says that the queue is stuck.
+// describe returns a message about a stuck queue.
 func (d drain) describe(name string) string {
 	if name != "" {
 		name = " to " + name
@@ -37,13 +38,14 @@ func (d drain) describe(name string) string {
 	return fmt.Sprintf("its queue%s does not drain: nothing has left it since %s, while %d samples and lines wait", name, d.since.UTC().Format(time.RFC3339), d.waiting)
 }
 
-// queues finds queues that do not drain. It is watchStalls's own.
+// queues detects queues that do not drain. It belongs to watchStalls.
 type queues struct {
 	next   time.Time
 	drains map[queueKey]drain
 }
 
-// checkQueues makes nodes unhealthy in whose queue data waits that does not leave it.
+// checkQueues makes nodes unhealthy if data waits in a queue and none leaves
+// it.
 func (q *queues) checkQueues(nodes []*node, now time.Time) {
 	if now.Before(q.next) {
 		return
@@ -90,7 +92,7 @@ func (q *queues) checkQueues(nodes []*node, now time.Time) {
 	q.drains = seen
 }
 
-// backlog asks a component what it keeps.
+// backlog returns the backlog of a component.
 func (n *node) backlog(c component.Queuer) (b component.Backlog, err error) {
 	op := n.watch.Begin("status", 0)
 	defer op.End()
@@ -98,7 +100,7 @@ func (n *node) backlog(c component.Queuer) (b component.Backlog, err error) {
 	return b, err
 }
 
-// left counts what has left the node in any way.
+// left returns the amount of data that has left the node in any way.
 func (n *node) left() uint64 {
 	sum := n.stats.Out.Load() + n.stats.LinesOut.Load()
 	for _, v := range n.stats.Dropped() {

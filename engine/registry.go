@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// registry is what one instance registers its metrics with. Each instance
-// has one, so that two of them, old and new, can have the same metrics.
+// registry is the Registerer of one instance. Each instance has its own, so
+// that an old and a new one can have the same metrics.
 type registry struct {
 	prometheus.Registerer
 	all *prometheus.Registry
@@ -22,7 +22,7 @@ func newRegistry(id string, log *slog.Logger) *registry {
 	return &registry{prometheus.WrapRegistererWith(prometheus.Labels{"component_id": id}, all), all, log.With("component_id", id)}
 }
 
-// Register registers c, and keeps its panics from ending the process.
+// Register registers c. Panics of c do not end the process.
 func (r *registry) Register(c prometheus.Collector) error {
 	err := r.Registerer.Register(careful{c, r.log})
 	if twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
@@ -35,7 +35,7 @@ func (r *registry) Register(c prometheus.Collector) error {
 	return err
 }
 
-// MustRegister panics where Register returns an error.
+// MustRegister panics if Register returns an error.
 func (r *registry) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := r.Register(c); err != nil {
@@ -50,14 +50,15 @@ type careful struct {
 	log *slog.Logger
 }
 
-// Collect sends what the collector sends before it panics, if it does.
+// Collect sends the metrics of the collector up to a panic, if there is one.
 func (c careful) Collect(ch chan<- prometheus.Metric) {
 	if err := guard(func() error { c.Collector.Collect(ch); return nil }); err != nil {
 		c.log.Error("cannot collect a component's metrics", "err", err)
 	}
 }
 
-// gather returns what is registered now. Metrics that cannot be gathered are left out.
+// gather returns the registered metrics. Metrics that cannot be gathered are
+// left out.
 func (r *registry) gather() []*dto.MetricFamily {
 	fams, err := r.all.Gather()
 	if err != nil {
@@ -66,8 +67,8 @@ func (r *registry) gather() []*dto.MetricFamily {
 	return fams
 }
 
-// collect adds the node's metrics to all: those of its newest instance. What
-// counts on over a reload a component takes from the previous one.
+// collect adds the node's metrics to all: those of its newest instance. To keep
+// counters across a reload, a component takes them from its predecessor.
 func (n *node) collect(all *families) {
 	n.mu.Lock()
 	var newest *instance
@@ -87,8 +88,9 @@ func (n *node) collect(all *families) {
 	}
 }
 
-// families collects metrics of several registries. The first to name a metric
-// decides what it is; what is something else under that name is left out.
+// families merges metrics of several registries. The first metric with a name
+// determines its type and labels; different metrics with that name are left
+// out.
 type families struct {
 	help  map[string]string
 	types map[string]dto.MetricType

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// leavers are the nodes that were removed and have not stopped. The zero value is
-// ready. All methods are safe for concurrent use.
+// leavers are the nodes that were removed and have not stopped. The zero value
+// is ready to use. All methods are safe for concurrent use.
 type leavers struct {
 	mu    sync.Mutex
 	since map[*node]time.Time
@@ -25,7 +25,7 @@ func (l *leavers) add(n *node, now time.Time) {
 	l.since[n] = now
 }
 
-// remove returns how many are left.
+// remove removes a node and returns the number of remaining nodes.
 func (l *leavers) remove(n *node) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *leavers) each(yield func(*node) bool) {
 	}
 }
 
-// senders returns them by what they depend on, and may still send to.
+// senders returns them by the nodes that they depend on, and may still send to.
 func (l *leavers) senders() map[string][]*node {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *leavers) senders() map[string][]*node {
 	return all
 }
 
-// abandoned returns those that should have stopped by now.
+// abandoned returns the nodes that should have stopped by now.
 func (l *leavers) abandoned(now time.Time) (nodes []*node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,8 +19,8 @@ type counts struct {
 	removed []string
 	nodes   int
 	first   bool // the start
-	// broken are imports and others that are not what they should be, since now,
-	// or that were not and are again.
+	// broken are imports and other virtual blocks that have become unhealthy, or
+	// that were unhealthy and have recovered.
 	broken []string
 }
 

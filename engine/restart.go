@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// The back-off of restarts and retries: doubled from minBackoff to maxBackoff,
-// and from the beginning after a component ran for goodRun.
+// The back-off of restarts and retries: it doubles from minBackoff to
+// maxBackoff, and starts again after a component ran for goodRun.
 const (
 	minBackoff = time.Second
 	maxBackoff = time.Minute
@@ -49,7 +49,7 @@ func (n *node) cancelTry() {
 	}
 }
 
-// gatePanic is called by the gate when the component panicked in a call.
+// gatePanic is called by the gate if the component panicked in a call.
 func (e *Engine) gatePanic(id string, p *flow.PanicError) {
 	e.box.post(func() {
 		// It may have been replaced meanwhile.
@@ -59,8 +59,8 @@ func (e *Engine) gatePanic(id string, p *flow.PanicError) {
 	})
 }
 
-// crash takes an instance out that failed while it ran, and builds another
-// one after a while.
+// crash removes an instance that failed while it ran, and builds another one
+// after the back-off.
 func (n *node) crash(g *instance, err error) {
 	if n.current != g || g.crashed {
 		return
@@ -85,7 +85,8 @@ func (n *node) crash(g *instance, err error) {
 	n.retire(g, left, err)
 }
 
-// retry is reconcile with what was wanted last, whether it differs or not.
+// retry reconciles the node with the last wanted version, even if it is
+// unchanged.
 func (e *Engine) retry(n *node) {
 	if e.nodes[n.id] != n {
 		return

@@ -22,18 +22,18 @@ type serviceNode struct {
 	def service.Definition
 
 	state atomic.Pointer[service.Info]
-	mu    sync.Mutex // orders writers of state
+	mu    sync.Mutex // serialises writers of state
 
-	// The worker's own, once it runs.
-	args   any  // what it was updated with last
-	wanted any  // what it was to be updated with last
+	// These belong to the worker, once it runs.
+	args   any  // of the last update
+	wanted any  // of the last requested update
 	failed bool // it was not
-	// updating says that an update has not returned, and that the worker does not wait
-	// for it; again is set when another one is due then.
+	// updating means that an update has not returned, and that the worker no
+	// longer waits for it. again is set if another update is due after it.
 	updating, again bool
 }
 
-// orderServices returns the services, each after those it depends on.
+// orderServices returns the services, each after its dependencies.
 func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 	var g graph.Graph
 	byName := map[string]*serviceNode{}
@@ -81,7 +81,7 @@ func (s *serviceNode) change(f func(i *service.Info)) {
 	s.state.Store(&i)
 }
 
-// startServices configures and runs the services. stop ends them in reverse
+// startServices configures and runs the services. stop stops them in reverse
 // order and is never nil.
 func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error, err error) {
 	var stops []func()
@@ -113,7 +113,7 @@ func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error,
 	return stop, nil
 }
 
-// startService configures a service before anything runs.
+// startService configures a service before the graph runs.
 func (e *Engine) startService(s *serviceNode, p *plan) error {
 	var args any
 	if s.def.Block != "" {
@@ -132,10 +132,10 @@ func (e *Engine) startService(s *serviceNode, p *plan) error {
 	return e.configure(s, args)
 }
 
-// errOpen is why a service or component has not got what it is to have.
+// errOpen means that a service or component could not be configured.
 var errOpen = errors.New("it refers to a node that has no working version")
 
-// wait tells a service of a block that cannot be evaluated.
+// wait informs a service of a block that cannot be evaluated.
 func (e *Engine) wait(s *serviceNode, args any) error {
 	s.failed, s.wanted = true, args
 	w, ok := s.svc.(service.Waiter)
@@ -149,13 +149,13 @@ func (e *Engine) wait(s *serviceNode, args any) error {
 	return guard(func() error { return w.Wait(args) })
 }
 
-// configure updates a service before anything runs.
+// configure updates a service before the graph runs.
 func (e *Engine) configure(s *serviceNode, args any) error {
 	s.wanted = args
 	return e.configured(s, args, guard(func() error { return s.svc.Update(args) }))
 }
 
-// configured takes over the outcome of an update.
+// configured processes the outcome of an update.
 func (e *Engine) configured(s *serviceNode, args any, err error) error {
 	if s.failed = err != nil; s.failed {
 		return err
@@ -188,7 +188,7 @@ func (e *Engine) runService(ctx context.Context, s *serviceNode) {
 	})
 }
 
-// reconcileService updates a service when its block says something else.
+// reconcileService updates a service if its block has changed.
 func (e *Engine) reconcileService(w *wanted) {
 	s := w.service
 	s.change(func(i *service.Info) {
@@ -200,7 +200,7 @@ func (e *Engine) reconcileService(w *wanted) {
 	err := ds.Err()
 	why, pending := w.block.Unready(e.plan.scope).(config.Pending)
 	switch {
-	case err == nil && pending: // it will be there; until then nothing is wrong
+	case err == nil && pending: // the value will be available; until then, nothing is wrong
 		s.failed = true
 		s.change(func(i *service.Info) {
 			i.Health = component.Health{State: component.Unknown, Message: why.Error(), Time: e.clock.Now()}.Following(i.Health)
@@ -218,7 +218,7 @@ func (e *Engine) reconcileService(w *wanted) {
 	}
 }
 
-// resetServices gives the services without a block their defaults.
+// resetServices sets the services without a block to their defaults.
 func (e *Engine) resetServices(p *plan) {
 	for _, s := range e.services {
 		if w := p.wanted[s.def.Block]; s.def.Block == "" || w != nil && w.service == s {
@@ -236,7 +236,8 @@ func (e *Engine) updateService(s *serviceNode, args any) {
 	e.configureAsync(s, args, func() {})
 }
 
-// configureAsync updates a service while the engine runs, and calls done on success.
+// configureAsync updates a service while the engine runs, and calls done after
+// a success.
 func (e *Engine) configureAsync(s *serviceNode, args any, done func()) {
 	s.wanted = args
 	if s.updating {
@@ -253,7 +254,7 @@ func (e *Engine) configureAsync(s *serviceNode, args any, done func()) {
 	pending, err := e.callAsync(func() error { return guard(func() error { return s.svc.Update(args) }) }, func(err error) {
 		s.updating = false
 		if follow(err); s.again {
-			s.again, s.failed = false, true // so that it is updated whatever the arguments are
+			s.again, s.failed = false, true // so that it is updated even with the same arguments
 			if w := e.plan.wanted[s.def.Block]; s.def.Block != "" && w != nil && w.service == s {
 				e.reconcileService(w)
 			} else {
@@ -269,7 +270,7 @@ func (e *Engine) configureAsync(s *serviceNode, args any, done func()) {
 	follow(err)
 }
 
-// serviceFailed says that a service does not do what its block says.
+// serviceFailed reports that a service could not be configured.
 func (e *Engine) serviceFailed(s *serviceNode, err error) {
 	s.failed = true
 	if h := s.info().Health; h.State == component.Unhealthy && h.Message == err.Error() {
@@ -287,7 +288,7 @@ func (e *Engine) serviceFailed(s *serviceNode, err error) {
 	})
 }
 
-// checkServices asks the services whether they could follow a plan.
+// checkServices checks whether the services accept a plan.
 func (e *Engine) checkServices(p *plan) (ds config.Diagnostics) {
 	for _, s := range e.services {
 		c, ok := s.svc.(service.Checker)
@@ -321,7 +322,7 @@ func (e *Engine) checkServices(p *plan) (ds config.Diagnostics) {
 	return ds
 }
 
-// rereadService updates a service because a file it reads has changed.
+// rereadService updates a service because a file that it reads has changed.
 func (e *Engine) rereadService(s *serviceNode) {
 	if w := e.plan.wanted[s.def.Block]; s.failed && w != nil {
 		e.reconcileService(w)
@@ -338,7 +339,7 @@ func (s *serviceNode) sourced() []string {
 	return nil
 }
 
-// serviceData is Options.Service.
+// serviceData implements Options.Service.
 func (e *Engine) serviceData(needs []string, name string) (any, error) {
 	if !slices.Contains(needs, name) {
 		return nil, fmt.Errorf("cannot use service %s: the registration needs only %s", name, strings.Join(needs, ", "))

@@ -11,32 +11,34 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// The shutdown timeout has two parts. In the first, everything ends by itself:
-// sources finish what they have begun, and what is behind them takes it. Then all
-// contexts end, and what has not returned is left behind in time for the process to
-// end within the timeout.
+// The shutdown timeout has two parts. In the first part, everything ends by
+// itself: sources finish their batches, and the nodes after them accept them.
+// Then all contexts end, and nodes that do not return are abandoned, so that
+// the process ends within the timeout.
 const (
-	// maxReserve and reserveShare bound the second part.
+	// maxReserve and reserveShare limit the second part.
 	maxReserve   = 3 * time.Second
 	reserveShare = 0.3
-	// workerPatience is how long the worker has to return before the nodes are
+	// workerPatience is how long to wait for the worker before the nodes are
 	// stopped without it.
 	workerPatience = 5 * time.Second
-	// maxReported is how many abandoned nodes are logged one by one.
+	// maxReported is the maximum number of abandoned nodes that are logged
+	// individually.
 	maxReported = 20
-	// reasonStopped is the reason for which sources drop what they took from a
-	// sender that will not send it again, when weir stops.
+	// reasonStopped is the drop reason for data that a source took from a sender
+	// that will not send it again, when weir stops.
 	reasonStopped = "stopped"
 )
 
-// StopError says that not everything stopped by itself within the shutdown timeout.
+// StopError means that not everything stopped by itself within the shutdown
+// timeout.
 type StopError struct {
 	Timeout time.Duration
-	// Abandoned says for each node that did not return what it does, and what was in
-	// the calls into it, which nobody has accepted.
+	// Abandoned describes, for each node that did not return, its operations and
+	// the data in calls to it, which was not accepted.
 	Abandoned []string
 	// LostSamples and LostLines were taken from senders that will not send them
-	// again and were not accepted further down.
+	// again, and were not accepted by the next nodes.
 	LostSamples, LostLines uint64
 }
 
@@ -61,16 +63,16 @@ func (e *StopError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Lost reports whether anything is lost that weir had taken over.
+// Lost reports whether data was lost that weir had accepted.
 func (e *StopError) Lost() bool { return e.LostSamples+e.LostLines > 0 }
 
-// reserve is the second part of the shutdown timeout. A third of it is left to the
-// components, a third to the services, and the rest to the process.
+// reserve returns the second part of the shutdown timeout. A third of it is for
+// the components, a third for the services, and the rest for the process.
 func (e *Engine) reserve() time.Duration {
 	return min(maxReserve, time.Duration(float64(e.o.ShutdownTimeout)*reserveShare))
 }
 
-// lost returns how much sources have dropped because weir stops.
+// lost returns the amount of data that sources have dropped because weir stops.
 func (s *snapshot) lost() (samples, lines uint64) {
 	for _, n := range s.nodes {
 		samples += n.stats.Dropped()[reasonStopped]
@@ -79,9 +81,9 @@ func (s *snapshot) lost() (samples, lines uint64) {
 	return samples, lines
 }
 
-// stop ends the running graph, sources first. idle is closed when the worker
-// has returned, which it has not if a component does not return to it. The error is
-// nil or a *StopError.
+// stop stops the running graph, sources first. idle is closed when the worker
+// has returned, which does not happen if a component does not return to it. The
+// error is nil or a *StopError.
 func (e *Engine) stop(idle <-chan struct{}) error {
 	timeout := e.clock.NewTimer(e.o.ShutdownTimeout - e.reserve())
 	defer timeout.Stop()
@@ -93,12 +95,12 @@ func (e *Engine) stop(idle <-chan struct{}) error {
 	select {
 	case <-idle:
 	case <-patience.C():
-		// It finds them stopped when it comes back.
+		// When it continues, it finds them stopped.
 		e.log.Warn("the engine does not return from a change of the graph, weir stops without waiting for it", "operations", fmt.Sprint(e.watch.All()))
 	}
 	e.box.close()
-	// The snapshot is the worker's last; if it is stuck, in a call for one of
-	// these nodes.
+	// The snapshot is the worker's last one. If the worker is stuck, it is in a
+	// call of one of these nodes.
 	snap := e.graph.Load()
 	samples, lines := snap.lost()
 	removed := e.removing.senders()
@@ -156,7 +158,7 @@ func (e *Engine) abandon(snap *snapshot, err *StopError) {
 	for _, n := range nodes {
 		flight, calls := n.recv.InFlight(), n.watch.All()
 		if flight.Calls == 0 && len(calls) == 0 {
-			continue // it has stopped, or waits for one that is reported
+			continue // it has stopped, or waits for a reported node
 		}
 		var parts []string
 		for _, c := range calls {
@@ -184,7 +186,7 @@ func (e *Engine) abandon(snap *snapshot, err *StopError) {
 	}
 }
 
-// finishesWithin calls f and returns when it has, or when the time is up.
+// finishesWithin calls f and returns whether it ended in time.
 func finishesWithin(c clock.Clock, d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {

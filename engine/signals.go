@@ -8,18 +8,20 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// anySignal is what a receiver takes of which nobody knows better.
+// anySignal is the set of signals of a receiver about which nothing is known.
 const anySignal = batch.SignalMetrics | batch.SignalLogs
 
-// signals are what a node accepts and sends: what its registration says, or, of
-// one that passes on what it gets, what its arguments leave of that.
+// signals are the signals that a node accepts and sends: those of its
+// registration, or for a node that forwards data, the subset that its arguments
+// allow.
 type signals struct {
 	accepts, sends batch.Signals
-	why            string // not all that the registration says
+	why            string // why not all signals of the registration are supported
 }
 
-// signals returns those of a node with the given arguments, with the receivers in
-// them, none when there may be other receivers. taken returns what a receiver takes.
+// signals returns the signals of a node with the given arguments. refs are the
+// receivers in them, or empty if they are not known. taken returns the signals
+// that a receiver takes.
 func (w *wanted) signals(args any, refs []config.ReceiverRef, taken func(*flow.Receiver) batch.Signals) signals {
 	s := signals{accepts: w.reg.Accepts, sends: w.reg.Sends}
 	if w.reg.Passes == nil {
@@ -31,17 +33,17 @@ func (w *wanted) signals(args any, refs []config.ReceiverRef, taken func(*flow.R
 	for _, r := range refs {
 		out |= taken(r.Receiver)
 	}
-	// Where no receiver takes anything of it, that is the mistake.
+	// If no receiver takes any of its signals, that is the error.
 	if left := fits & out; left != 0 && left != fits {
 		s = signals{left, left, fmt.Sprintf("none of its receivers takes %s", fits&^left)}
 	}
 	return s
 }
 
-// findSignals finds what the components of a plan accept and send, receivers
-// before those who send to them.
+// findSignals determines the signals of the components in a plan, receivers
+// before their senders.
 func (p *plan) findSignals() {
-	begun := map[*wanted]bool{} // those that need each other are reported elsewhere
+	begun := map[*wanted]bool{} // dependency cycles are reported elsewhere
 	var find func(w *wanted)
 	taken := func(r *flow.Receiver) batch.Signals {
 		to := p.wanted[r.Node()]
@@ -72,8 +74,8 @@ func (p *plan) findSignals() {
 	}
 }
 
-// checkSignals returns a mistake for each receiver in a block's arguments that
-// takes nothing of what the block sends.
+// checkSignals returns an error for each receiver in a block's arguments that
+// takes none of the block's signals.
 func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
 	if w.kind != kindComponent {
 		return nil
@@ -101,7 +103,8 @@ func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
 	return ds
 }
 
-// acceptedSignals is what a receiver takes, as far as it has been said.
+// acceptedSignals returns the signals that a receiver takes, as far as they are
+// known.
 func acceptedSignals(r *flow.Receiver) batch.Signals {
 	if s := r.Accepts(); s != 0 {
 		return s

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// stallInterval is how often operations in progress are looked at.
+	// stallInterval is the interval at which operations in progress are checked.
 	stallInterval = time.Second
-	// workerLimit is how long the worker may take for one change of the graph.
+	// workerLimit is the time limit of the worker for one change of the graph.
 	workerLimit = time.Minute
 )
 
-// watchStalls finds operations that have not returned, until ctx ends. It needs
-// neither the worker nor any lock that is held during a call.
+// watchStalls detects operations that have not returned, until ctx ends. It
+// needs neither the worker nor any lock that is held during a call.
 func (e *Engine) watchStalls(ctx context.Context) {
 	timer := e.clock.NewTimer(stallInterval)
 	defer timer.Stop()
-	seen := map[*node]bool{} // that were stalled when last looked at
+	seen := map[*node]bool{} // that were stalled at the last check
 	var q queues
 	for {
 		select {
@@ -79,10 +79,10 @@ func (e *Engine) lookForStalls(seen map[*node]bool) {
 	e.stalledOwn.Store(&own)
 }
 
-// maxNamed is how many abandoned nodes are named.
+// maxNamed is the maximum number of abandoned nodes in a message.
 const maxNamed = 10
 
-// notStopped says what a removed node waits for.
+// notStopped describes what a removed node waits for.
 func (n *node) notStopped() string {
 	for _, c := range n.watch.All() {
 		return fmt.Sprintf("%s was removed and has not stopped: %s", n.id, c)
@@ -90,7 +90,7 @@ func (n *node) notStopped() string {
 	return n.id + " was removed and has not stopped: calls into it are in flight"
 }
 
-// stalled makes a node unhealthy while operations of it have not returned.
+// stalled makes a node unhealthy while its operations are overdue.
 func (e *Engine) stalled(n *node, calls []stall.Call) {
 	var h component.Health
 	if len(calls) > 0 {

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// snapshot is the graph as others see it. It is immutable, and so is the state
-// of each node at any one moment.
+// snapshot is the graph as visible to other goroutines. It is immutable, as is
+// each state of a node.
 type snapshot struct {
 	nodes      []*node // in config order
-	heads      []*head // of instances and others that are no node
+	heads      []*head // of instances and other virtual blocks
 	all        []lister
 	byID       map[string]*node
 	dependants map[string][]*node
 	consumers  map[string][]string // by service: IDs
 }
 
-// publish makes the graph visible.
+// publish makes the current graph visible.
 func (e *Engine) publish() {
 	s := &snapshot{byID: map[string]*node{}, dependants: map[string][]*node{}, consumers: map[string][]string{}}
 	for _, w := range e.plan.list {
@@ -44,7 +44,7 @@ func (e *Engine) publish() {
 	e.graph.Store(s)
 }
 
-// GetComponent returns the component that runs as a node now.
+// GetComponent returns the running component of a node.
 func (e *Engine) GetComponent(id string) (component.Component, bool) {
 	n := e.graph.Load().byID[id]
 	if n == nil {
@@ -54,13 +54,13 @@ func (e *Engine) GetComponent(id string) (component.Component, bool) {
 	return c, c != nil
 }
 
-// lister is a node, or an instance, a foreach or an import.
+// lister is a node, an instance, a foreach or an import.
 type lister interface{ info() service.Info }
 
 func (h *head) info() service.Info { return *h.state.Load() }
 
-// ListComponents returns the nodes in config order, and what they are written
-// out of: instances of declares, foreachs and imports.
+// ListComponents returns the nodes in config order, and the blocks that they
+// were expanded from: instances of declares, foreach and import blocks.
 func (e *Engine) ListComponents() []service.Info {
 	snap := e.graph.Load()
 	out := make([]service.Info, 0, len(snap.all))
@@ -76,7 +76,7 @@ func (e *Engine) GetServiceConsumers(name string) []string {
 	return slices.Clone(e.graph.Load().consumers[name])
 }
 
-// Overview returns the state of the whole.
+// Overview returns the state of weir as a whole.
 func (e *Engine) Overview() service.Overview {
 	o := service.Overview{Time: e.clock.Now(), Version: e.o.Version, Ready: e.phase.Load() == phaseReady, Stopping: e.phase.Load() == phaseStopping}
 	if t := e.started.Load(); t != nil {

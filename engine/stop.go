@@ -8,9 +8,10 @@ import (
 	"github.com/weir-run/weir/engine/graph"
 )
 
-// halt takes the node out of the graph: later calls are refused, those in
-// flight finish, then the component ends with that cause. It returns when all
-// is done; once hard has ended, the component ends without waiting for calls.
+// halt removes the node from the graph: later calls are refused, calls in
+// flight finish, then the component ends with the cause. It returns when all of
+// this is done. After hard has ended, the component ends without waiting for
+// calls.
 func (n *node) halt(cause error) {
 	left := n.recv.Stop()
 	select {
@@ -26,28 +27,28 @@ func (n *node) halt(cause error) {
 	}
 	n.mu.Unlock()
 	for _, g := range gens {
-		// Calls in flight on replaced ones have left, or their callers have.
+		// Calls in flight on replaced instances have returned, or their callers have.
 		g.end(cause)
 	}
 	for _, g := range gens {
 		<-g.done
 	}
-	<-left // who does not heed that all contexts have ended is abandoned
+	<-left // a node that ignores that all contexts have ended is abandoned
 	close(n.stopped)
 }
 
-// parting is a node on its way out of the graph.
+// parting is the state of a node that is leaving the graph.
 type parting struct {
-	halt chan struct{} // closed when the node is not called back any more
+	halt chan struct{} // closed when the node can no longer be called back
 	back chan struct{} // closed when it is wanted again
-	done chan struct{} // closed when it sends nothing, or no longer what it sent before
+	done chan struct{} // closed when it sends nothing, or no longer the same data
 }
 
-// remove stops nodes that are no longer wanted, each after those that send to
-// it: removed ones first, and of those that stay, the calls that began before
-// they were told to send elsewhere. It does not wait. Until a node stops it
-// can be called back: what is removed and comes again, as in an editor's undo,
-// has its receiver, its component and its memory still.
+// remove stops nodes that are no longer wanted, each after the nodes that send
+// to it. Calls that nodes began before they got other receivers also end first.
+// remove does not wait. Until a node stops, it can be called back: if it is
+// added again, for example by an undo in an editor, it still has its receiver,
+// its component and its memory.
 func (e *Engine) remove(gone []*node, old *graph.Graph) {
 	now := e.clock.Now()
 	for _, n := range gone {
@@ -88,12 +89,12 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 			case <-p.back:
 			default:
 				n.halt(component.ErrRemoved)
-				if e.removing.remove(n) == maxRemoving { // what waited for it goes on
+				if e.removing.remove(n) == maxRemoving { // what waited for it continues
 					e.box.wakeWorker()
 				}
 				return
 			}
-			// It may send to those that were removed with it for a while yet.
+			// It may still send to nodes that were removed with it.
 			timer := e.clock.NewTimer(lingerTime)
 			defer timer.Stop()
 			select {
@@ -116,8 +117,8 @@ func (e *Engine) letGo(all []*node) {
 	}
 }
 
-// callBack puts a node that was removed and has not stopped into the graph
-// again; nil when there is none of that ID.
+// callBack returns a node that was removed and has not stopped to the graph. It
+// returns nil if there is none with that ID.
 func (e *Engine) callBack(id string) *node {
 	n := e.parting[id]
 	if n == nil {
@@ -130,13 +131,12 @@ func (e *Engine) callBack(id string) *node {
 	n.parting = nil
 	e.leaving[id] = slices.DeleteFunc(e.leaving[id], func(c <-chan struct{}) bool { return c == n.stopped })
 	if n.failed != nil || n.current != nil && n.current.crashed {
-		n.tryAgain(func() { e.retry(n) }) // remove has ended the other try
+		n.tryAgain(func() { e.retry(n) }) // remove has stopped the earlier attempt
 	}
 	return n
 }
 
-// node returns the node of an ID, or the one that can be called back; nil
-// without.
+// node returns the node with an ID, or the one that can be called back, or nil.
 func (e *Engine) node(id string) *node {
 	if n := e.nodes[id]; n != nil {
 		return n
@@ -144,8 +144,8 @@ func (e *Engine) node(id string) *node {
 	return e.parting[id]
 }
 
-// lingerTime is how long a receiver stays for nodes that were told not to send
-// to it any more. Longer than flow.EndAfter.
+// lingerTime is how long a receiver stays for nodes that no longer send to it.
+// It is longer than flow.EndAfter.
 const lingerTime = 2 * time.Second
 
 // lingerTimer returns a channel that is closed after lingerTime.
@@ -163,7 +163,7 @@ func (e *Engine) lingerTimer() <-chan struct{} {
 	return c
 }
 
-// live returns the channels that are not closed, in a slice of its own.
+// live returns the channels that are not closed, in a new slice.
 func live(cs []<-chan struct{}) (open []<-chan struct{}) {
 	for _, c := range cs {
 		select {
@@ -175,7 +175,7 @@ func live(cs []<-chan struct{}) (open []<-chan struct{}) {
 	return open
 }
 
-// forgetLeft drops what has left for good.
+// forgetLeft removes the nodes that have stopped.
 func (e *Engine) forgetLeft() {
 	for id, cs := range e.leaving {
 		if cs = live(cs); len(cs) == 0 {

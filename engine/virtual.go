@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// evaluate finds the current value of something virtual, and reports whether it has
-// changed. If the config expands to other nodes now, the plan is stale.
+// evaluate evaluates a virtual block, and reports whether its value has
+// changed. If the config now expands to other nodes, the plan is stale.
 func (e *Engine) evaluate(w *wanted) (changed bool) {
 	switch w.kind {
 	case kindValue:
@@ -31,7 +31,7 @@ func (e *Engine) evaluate(w *wanted) (changed bool) {
 	return changed
 }
 
-// isEvaluated reports whether something virtual has been evaluated for good.
+// isEvaluated reports whether the final value of a virtual block is known.
 func (w *wanted) isEvaluated() bool {
 	switch w.kind {
 	case kindValue:
@@ -45,11 +45,11 @@ func (w *wanted) isEvaluated() bool {
 	return true
 }
 
-// assign gives a variable a value.
+// assign sets the value of a variable.
 func (e *Engine) assign(w *wanted, v config.Value) (changed bool) {
 	old := w.scope.Variable(w.name)
-	// Also if it is the same: one that waits would become another by being
-	// looked at, and nobody would be told.
+	// This is necessary even if the value is the same: reading a pending value
+	// changes it, and its dependants would not be informed.
 	w.scope.SetVariable(w.name, w.id, v)
 	if old.Provisional == v.Provisional && sameError(old.Err, v.Err) && equal(old.V, v.V) {
 		return false
@@ -88,33 +88,33 @@ func (e *Engine) evaluateLoop(w *wanted) (changed bool) {
 	return true
 }
 
-// outdated notes that something is to be written out otherwise.
+// outdated records that a block must be expanded again.
 func (e *Engine) outdated(w *wanted) {
 	e.stale = true
 	e.behind[w.id] = true
 }
 
-// changed reports whether an import.string has another content than the one
-// that was looked at last.
+// changed reports whether the content of an import.string has changed since it
+// was last parsed.
 func (s *source) changed(w *wanted) bool {
 	v := s.im.Content.Evaluate(w.values())
 	text, _, ok := config.Text(v.V)
 	return ok && v.Err == nil && !v.Provisional && (!s.tried || s.text != text)
 }
 
-// head is what can be seen of an instance, a foreach or an import.
+// head is the visible state of an instance, a foreach or an import.
 type head struct {
 	e     *Engine
 	stats flow.Stats
 	state atomic.Pointer[service.Info]
 }
 
-// show makes visible how something virtual is.
+// show publishes the state of a virtual block.
 func (e *Engine) show(w *wanted) {
 	if w.kind != kindInstance && w.kind != kindForeach && w.kind != kindImport {
 		return
 	}
-	loud := w.kind != kindInstance // what is wrong with an instance, its nodes say
+	loud := w.kind != kindInstance // errors in an instance are reported by its nodes
 	h := e.heads[w.id]
 	if h == nil {
 		h = &head{e: e}
@@ -148,7 +148,7 @@ func (e *Engine) show(w *wanted) {
 	h.set(i, is, loud)
 }
 
-// set takes over what there is to see.
+// set sets the visible state.
 func (h *head) set(i service.Info, is component.Health, loud bool) {
 	old := h.state.Load()
 	state, message := is.State, is.Message

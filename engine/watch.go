@@ -13,8 +13,9 @@ import (
 	"github.com/weir-run/weir/engine/watch"
 )
 
-// newWatcher returns the watcher of all files that matter, nil for none. It is
-// made before the first file is read, so that no change is missed.
+// newWatcher returns the watcher of all relevant files, or nil if nothing is
+// watched. It is created before the first file is read, so that no change is
+// missed.
 func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 	if e.o.NoWatch {
 		return nil, nil
@@ -30,8 +31,8 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 			}
 		},
 		OnChange: func(ctx context.Context, paths []string) {
-			// The outcome has been announced and logged. Nothing is waited for that may
-			// take long: other changes come after this one.
+			// The outcome has been announced and logged. Do not wait for slow
+			// operations: other changes follow this one.
 			_ = e.readAhead(ctx, callPatience)
 			_ = e.runOnWorker(ctx, func() error { return e.filesChanged(paths) })
 		},
@@ -39,8 +40,8 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 	return w, w.Set(e.watched(path))
 }
 
-// watched returns what to watch: the config, what the catalogs are made from,
-// and what registrations and components have read.
+// watched returns the paths to watch: the config, the folders of the catalogs,
+// and the files that registrations and components have read.
 func (e *Engine) watched(path string) []string {
 	files := map[string]bool{}
 	if e.o.WatchConfig {
@@ -69,7 +70,7 @@ func (e *Engine) watched(path string) []string {
 	return slices.Sorted(maps.Keys(files))
 }
 
-// startWatch watches until ctx ends; stop waits for that.
+// startWatch watches until ctx ends; stop waits for the end.
 func (e *Engine) startWatch(ctx context.Context) (stop func()) {
 	if e.watcher == nil {
 		return func() {}
@@ -88,12 +89,12 @@ func (e *Engine) startWatch(ctx context.Context) (stop func()) {
 	}
 }
 
-// maxReadAhead is for how long somebody who asks for a change waits for the files.
+// maxReadAhead is how long a caller that requests a change waits for the files.
 const maxReadAhead = 2 * files.Patience
 
-// readAhead reads what the worker is about to. A file system that does not answer
-// is waited for here, for at most patience, and not by the worker, which others wait
-// for.
+// readAhead reads the files that the worker will read. It waits up to patience
+// for a file system that does not respond, so that the worker, on which other
+// callers depend, does not have to.
 func (e *Engine) readAhead(ctx context.Context, patience time.Duration) error {
 	var paths []string
 	if path := e.path.Load(); path != nil {
@@ -106,7 +107,7 @@ func (e *Engine) readAhead(ctx context.Context, patience time.Duration) error {
 	go func() {
 		defer close(done)
 		for _, path := range paths {
-			_, _ = config.ReadFiles(path) // the worker tells what is wrong
+			_, _ = config.ReadFiles(path) // the worker reports the errors
 		}
 		for _, c := range e.o.Catalogs {
 			for _, dir := range c.Roots() {
@@ -128,7 +129,7 @@ func (e *Engine) readAhead(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// followFiles watches what matters now.
+// followFiles updates the set of watched files.
 func (e *Engine) followFiles() {
 	imports := map[string]bool{}
 	for _, s := range e.plan.sources {
@@ -148,8 +149,8 @@ func (e *Engine) followFiles() {
 	e.lookAgain()
 }
 
-// lookAgain looks once more at imports that are watched from now on: what was
-// read of them may have changed before.
+// lookAgain checks imports that are watched from now on: they may have changed
+// since they were read.
 func (e *Engine) lookAgain() {
 	looked := map[string]bool{}
 	var changed []string
@@ -177,13 +178,13 @@ func (e *Engine) lookAgain() {
 	}
 }
 
-// poller looks at an import that asks for it.
+// poller polls an import with detector "poll".
 type poller struct {
 	every time.Duration
 	stop  context.CancelFunc
 }
 
-// poll looks at the imports with detector "poll" from now on.
+// poll updates the pollers of imports with detector "poll".
 func (e *Engine) poll() {
 	for path, p := range e.pollers {
 		if s := e.plan.polled[path]; s == nil || s.im.Poll != p.every {
@@ -195,7 +196,7 @@ func (e *Engine) poll() {
 		if e.pollers[path] != nil {
 			continue
 		}
-		im, files := s.im, s.files // what was read then may have changed since
+		im, files := s.im, s.files // the file may have changed since it was read
 		ctx, cancel := context.WithCancel(e.hard)
 		e.pollers[path] = &poller{im.Poll, cancel}
 		e.wg.Go(func() {

@@ -1,5 +1,5 @@
-// Package manual lays out the manuals that are printed from tables. It knows
-// nothing about what they describe.
+// Package manual formats manuals that are generated from tables. It knows
+// nothing about their content.
 package manual
 
 import (
@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Width is how many columns a line of a manual has at most.
+// Width is the maximum number of columns of a line in a manual.
 const Width = 82
 
-// WriteParagraph writes the words of text, separated by single spaces, in lines of
-// at most Width columns that begin with indent. A word that is longer has a line of
-// its own. The last line ends with a line feed; a text without words is one empty
+// WriteParagraph writes the words of text, separated by single spaces, in lines
+// of at most Width columns that begin with indent. A longer word has its own
+// line. The last line ends with a line feed. A text without words is one empty
 // line.
 func WriteParagraph(b *strings.Builder, indent, text string) {
 	col := 0

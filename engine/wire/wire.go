@@ -1,6 +1,6 @@
-// Package wire reads messages in the protobuf wire format: what the components
-// that take pushed data decode by hand, because the generated code copies every
-// name, value and line. It knows no message and writes none.
+// Package wire reads messages in the protobuf wire format, for components that
+// decode pushed data by hand, because the generated code copies every name,
+// value and line. It knows no message types and writes none.
 package wire
 
 import (
@@ -10,10 +10,10 @@ import (
 	"math"
 )
 
-// Cursor reads the protobuf wire format as gogo's generated code does, which
-// Prometheus and Loki decode with: what that accepts is accepted, down to varints
-// with bits to spare. After an error OK is false, More too, and every read returns
-// nothing.
+// Cursor reads the protobuf wire format like gogo's generated code, which
+// Prometheus and Loki use: it accepts the same input, including varints with
+// superfluous bits. After an error, OK and More return false, and every read
+// returns the zero value.
 //
 // Format: https://protobuf.dev/programming-guides/encoding/
 type Cursor struct {
@@ -36,7 +36,7 @@ const (
 	groupEnd = 4
 )
 
-// ErrMessage is what all errors of messages are.
+// ErrMessage is wrapped by all errors of messages.
 var ErrMessage = errors.New("the body is not a valid protobuf message")
 
 func (c *Cursor) fail() { c.i, c.ok = len(c.b), false }
@@ -47,10 +47,10 @@ func (c *Cursor) More() bool { return c.i < len(c.b) }
 // OK reports whether all reads so far were good.
 func (c *Cursor) OK() bool { return c.ok }
 
-// Offset returns how many bytes were read.
+// Offset returns the number of bytes read.
 func (c *Cursor) Offset() int { return c.i }
 
-// Varint reads the content of a field of that type.
+// Varint reads the content of a varint field.
 func (c *Cursor) Varint() (v uint64) {
 	for shift := 0; shift < 64; shift += 7 {
 		if c.i >= len(c.b) {
@@ -78,7 +78,8 @@ func (c *Cursor) Field() (num int32, wireType int) {
 	return num, wireType
 }
 
-// Bytes reads the content of a field of that type, which is a part of the message.
+// Bytes reads the content of a length-delimited field, which aliases the
+// message.
 func (c *Cursor) Bytes() []byte {
 	n := c.Varint()
 	if n > uint64(len(c.b)-c.i) {
@@ -90,7 +91,7 @@ func (c *Cursor) Bytes() []byte {
 	return b
 }
 
-// Double reads the content of a field double.
+// Double reads the content of a double field.
 func (c *Cursor) Double() float64 {
 	if len(c.b)-c.i < 8 {
 		c.fail()
@@ -101,13 +102,13 @@ func (c *Cursor) Double() float64 {
 	return math.Float64frombits(v)
 }
 
-// Uint32s appends the values of a repeated field of numbers, packed or one by one.
+// Uint32s appends the values of a repeated field of numbers, packed or not.
 func (c *Cursor) Uint32s(dst []uint32, wireType int) []uint32 {
 	if wireType == Varint {
 		return append(dst, uint32(c.Varint()))
 	}
 	c.Want(wireType, Bytes)
-	// The last one may pass the field's end, as in the generated code.
+	// The last one may extend past the field's end, as in the generated code.
 	n := c.Varint()
 	if n > uint64(len(c.b)-c.i) {
 		c.fail()
@@ -118,14 +119,14 @@ func (c *Cursor) Uint32s(dst []uint32, wireType int) []uint32 {
 	return dst
 }
 
-// Want fails unless the field has the wire type that the message says.
+// Want fails unless the field has the declared wire type.
 func (c *Cursor) Want(got, want int) {
 	if got != want {
 		c.fail()
 	}
 }
 
-// Skip passes over the content of a field that is not known.
+// Skip skips the content of an unknown field.
 func (c *Cursor) Skip(wireType int) {
 	for depth := 0; ; {
 		switch wireType {
@@ -162,7 +163,7 @@ func (c *Cursor) pass(n uint64) {
 	c.i += int(n)
 }
 
-// Err returns what is wrong with the message, nil when it was read to its end.
+// Err returns the error in the message, or nil if it was read to its end.
 func (c *Cursor) Err(what string) error {
 	if c.ok {
 		return nil

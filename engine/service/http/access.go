@@ -16,19 +16,19 @@ import (
 	"github.com/weir-run/weir/engine/control"
 )
 
-// access says who may use a route.
+// access specifies who may use a route.
 type access uint8
 
 const (
-	unclassified access = iota // a bug: no route has it
+	unclassified access = iota // a bug: every route must have another value
 	public                     // anyone
-	served                     // what components serve: anyone, but only reads from pages of other origins
-	limited                    // anyone who uses one of weir's host names; the answer has less without credentials
+	served                     // of components: anyone, but pages of other origins may only read
+	limited                    // anyone who uses one of weir's host names; the response is reduced without credentials
 	owned                      // callers with credentials
 	socketOnly                 // the control socket
 )
 
-// via is how a request reaches the service.
+// via is the kind of a connection to the service.
 type via uint8
 
 const (
@@ -37,23 +37,23 @@ const (
 	overSocket
 )
 
-// caller is who made a request.
+// caller is the sender of a request.
 type caller struct {
 	via   via
-	owner bool   // has credentials: may see and change everything
+	owner bool   // has credentials: may read and change everything
 	login bool   // has the name and the password of the block http
 	base  string // the prefix of its URLs: the path of its session, or ""
 }
 
 type callerKey struct{}
 
-// callerOf returns who made a request that the service has admitted.
+// callerOf returns the caller of a request that the service has admitted.
 func callerOf(r *nethttp.Request) caller {
 	who, _ := r.Context().Value(callerKey{}).(caller)
 	return who
 }
 
-// refusal is why a request is not served.
+// refusal is the reason why a request is refused.
 type refusal struct {
 	status int
 	reason string // label of the metric
@@ -80,8 +80,8 @@ var (
 // reasons are the labels of the metric that counts refusals.
 var reasons = []string{"credentials", "session", "link", "throttled", "plaintext", "origin", "host", "socket", "memory"}
 
-// admit returns who makes a request over TCP, and the request with the path of
-// a session taken off.
+// admit returns the caller of a request over TCP, and the request without the
+// path of its session.
 func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, caller, error) {
 	var who caller
 	secure := r.TLS != nil || onMachine(r)
@@ -103,13 +103,13 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 		return r, who, errPlaintextPath // before a browser asks for a password
 	}
 	if _, _, ok := r.BasicAuth(); ok && p.auth != nil {
-		// Routes of components may have passwords of their own.
+		// Routes of components may have their own passwords.
 		counts := asks || a != served
 		if counts && !s.failures.countAttempt(r) {
 			if asks || a == owned {
 				return r, who, errTooMany
 			}
-			return r, who, nil // as without a login
+			return r, who, nil // the same as without a login
 		}
 		if who.login = p.auth.authenticate(r); who.login {
 			who.owner = secure
@@ -133,7 +133,7 @@ func rebase(r *nethttp.Request, base, path string) *nethttp.Request {
 	return next
 }
 
-// hasToken reports whether a request carries the token of the token file.
+// hasToken reports whether a request contains the token of the token file.
 func (s *Service) hasToken(r *nethttp.Request) bool {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.token))
@@ -167,7 +167,7 @@ func (s *Service) check(r *nethttp.Request, who caller, a access) error {
 }
 
 // onMachine reports whether a connection comes from the machine that weir runs
-// on, so that nobody on a network can read it.
+// on, so that it cannot be read on a network.
 func onMachine(r *nethttp.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -180,14 +180,15 @@ func onMachine(r *nethttp.Request) bool {
 
 var crossOrigin = nethttp.NewCrossOriginProtection()
 
-// fromPage reports whether a browser says that a page makes the request. They
-// say so for everything that changes something; other programs do not.
+// fromPage reports whether a page in a browser makes the request. Browsers send
+// such a header with every request that changes something; other programs do
+// not.
 func fromPage(r *nethttp.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// sameOrigin refuses requests that a page of another origin makes; a page that
-// is sandboxed has the origin null.
+// sameOrigin refuses requests by a page of another origin. A sandboxed page has
+// the origin null.
 func sameOrigin(r *nethttp.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host || crossOrigin.Check(r) != nil {
 		return errOtherOrigin
@@ -195,8 +196,8 @@ func sameOrigin(r *nethttp.Request) error {
 	return nil
 }
 
-// ownOrigin refuses requests with credentials that a page of another origin
-// makes, reads included. A link to a page of weir may be anywhere.
+// ownOrigin refuses requests with credentials by a page of another origin,
+// including reads. Links to a page of weir are allowed anywhere.
 func ownOrigin(r *nethttp.Request) error {
 	if err := sameOrigin(r); err != nil {
 		return err
@@ -211,10 +212,10 @@ func ownOrigin(r *nethttp.Request) error {
 	return errOtherOrigin
 }
 
-// checkHost refuses a Host header that can be the name of a foreign page, which
+// checkHost refuses a Host header that may be the name of a foreign page, which
 // an attacker made resolve to this address. Addresses, localhost and the listen
-// address cannot; nor can a name in the certificate that the browser has seen,
-// and a browser gives the password to no other page.
+// address are safe. So is a name in the certificate that the browser has
+// verified, and with a password, because a browser sends it to no other page.
 func (s *Service) checkHost(r *nethttp.Request, who caller) error {
 	if s.knownHost(r.Host) || who.login {
 		return nil
@@ -248,7 +249,7 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-// refuse answers a request that is not served, and counts it.
+// refuse responds to a request that is refused, and counts it.
 func (s *Service) refuse(w nethttp.ResponseWriter, r *nethttp.Request, err error) {
 	e, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -259,8 +260,8 @@ func (s *Service) refuse(w nethttp.ResponseWriter, r *nethttp.Request, err error
 	protect(h)
 	if e.status == nethttp.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="weir"`)
-		// A browser asks for a password when there is one, except where a link is
-		// all it takes.
+		// A browser asks for a password if there is one, except where only a link is
+		// needed.
 		if s.posture.Load().auth != nil && e.reason == "credentials" {
 			h.Set("WWW-Authenticate", `Basic realm="weir", charset="UTF-8"`)
 		}
@@ -275,7 +276,7 @@ func (s *Service) refuse(w nethttp.ResponseWriter, r *nethttp.Request, err error
 	nethttp.Error(w, "refused: "+e.text, e.status)
 }
 
-// protect sets the headers that all of weir's own answers have.
+// protect sets the headers of all of weir's own responses.
 func protect(h nethttp.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -284,13 +285,13 @@ func protect(h nethttp.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// serve returns the handler for a kind of connection. Panics are net/http's:
+// serve returns the handler for a kind of connection. net/http handles panics:
 // it logs them and closes the connection.
 func (s *Service) serve(v via) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		who := caller{via: v, owner: v == overSocket}
 		if v == overTCP {
-			// Not that of an earlier request on the connection.
+			// The deadline of an earlier request on the connection must not apply.
 			_ = nethttp.NewResponseController(w).SetWriteDeadline(time.Time{}) // a recorder in a test has none
 			p := s.posture.Load()
 			if p.refuse(w, r) {
@@ -306,7 +307,7 @@ func (s *Service) serve(v via) nethttp.Handler {
 		var added nethttp.Handler
 		if a == unclassified && who.base == "" {
 			if added = s.added(r.URL.Path); added != nil {
-				a = public // whoever added it decides for whom
+				a = public // the code that added it restricts access
 			}
 		}
 		if a == unclassified {

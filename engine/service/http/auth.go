@@ -14,19 +14,19 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// auth is who may come over TCP, and where that is asked.
+// auth contains the login over TCP, and the paths that require it.
 type auth struct {
 	user, password [sha256.Size]byte
 	paths          []string
-	matching       bool // paths are those to ask at, not those to leave out
+	matching       bool // paths require the login; otherwise, they are exempt from it
 }
 
-// newAuth returns nil when nobody is asked.
+// newAuth returns nil if no login is required.
 func newAuth(a *AuthArguments) *auth {
 	if a == nil || a.Basic == nil {
 		return nil
 	}
-	// Hashes, so that not even lengths show in the time a comparison takes.
+	// Hashes hide even the lengths from timing attacks.
 	out := &auth{user: sha256.Sum256([]byte(a.Basic.Username)), password: sha256.Sum256([]byte(a.Basic.Password))}
 	if a.Filter != nil {
 		out.paths, out.matching = a.Filter.Paths, a.Filter.AuthenticateMatchingPaths
@@ -50,18 +50,18 @@ func (a *auth) authenticate(r *nethttp.Request) bool {
 	return ok && same == 1
 }
 
-// The bounds of failed logins from one address, or from one /64 network of IPv6:
-// so many at once, and then one in each interval.
+// Limits of failed logins from one address, or from one /64 network of IPv6: a
+// burst, and then one per interval.
 const (
 	maxFailures     = 20
 	failureInterval = 6 * time.Second
-	maxAddresses    = 1024 // that failures are remembered of
+	maxAddresses    = 1024 // whose failures are recorded
 )
 
-// connection is what is known of a connection over TCP.
+// connection is the state of a connection over TCP.
 type connection struct {
-	made *posture    // how it was met
-	in   atomic.Bool // a login on it was right
+	made *posture    // the posture when it was accepted
+	in   atomic.Bool // a login on it succeeded
 }
 
 type connectionKey struct{}
@@ -71,19 +71,19 @@ func connectionOf(r *nethttp.Request) *connection {
 	return c
 }
 
-// failures slow down those who guess the password.
+// failures slow down attackers who guess the password.
 type failures struct {
 	clock   clock.Clock
 	limited func(limit string)
 
 	mu    sync.Mutex
-	until map[netip.Addr]time.Time // when the failures of an address are forgotten
+	until map[netip.Addr]time.Time // when the failures of an address expire
 }
 
-// countAttempt counts an attempt, before it is known whether it is right, so that
-// attempts at the same time count as well. It returns false if there have been
-// too many. A connection on which a login was right may go on, so that others
-// behind its address cannot lock it out.
+// countAttempt counts an attempt before its result is known, so that concurrent
+// attempts count as well. It returns false if there have been too many. A
+// connection on which a login succeeded is exempt, so that other clients with
+// the same address cannot lock it out.
 func (f *failures) countAttempt(r *nethttp.Request) bool {
 	if c := connectionOf(r); c != nil && c.in.Load() {
 		return true
@@ -106,7 +106,7 @@ func (f *failures) countAttempt(r *nethttp.Request) bool {
 	return true
 }
 
-// giveBack takes an attempt off the count, because it was right.
+// giveBack removes a successful attempt from the count.
 func (f *failures) giveBack(r *nethttp.Request) {
 	if c := connectionOf(r); c != nil && c.in.Swap(true) {
 		return // take did not count it
@@ -119,7 +119,7 @@ func (f *failures) giveBack(r *nethttp.Request) {
 	}
 }
 
-// makeRoom forgets an address if there are too many. f.mu is held.
+// makeRoom removes an address if there are too many. f.mu is held.
 func (f *failures) makeRoom(now time.Time) {
 	if len(f.until) < maxAddresses {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// rowsOf is a batch of either signal, to be read by people.
+// rowsOf is a batch of either signal in readable form.
 type rowsOf struct {
 	what string // rows of it
 	len  int
@@ -32,7 +32,7 @@ func shownLogs(b *batch.Logs) (s rowsOf, ok bool) {
 	return rowsOf{"line", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendLogsText(dst, b.Rows(rows)) }}, true
 }
 
-// shownBatches are the last batches of a node, as far as there are any.
+// shownBatches returns the last batches of a node, if there are any.
 func shownBatches(s *flow.Stats) (out []excerpt) {
 	for _, of := range []string{"in", "out"} {
 		for _, b := range last(of, s) {
@@ -50,7 +50,7 @@ func shownBatches(s *flow.Stats) (out []excerpt) {
 	return out
 }
 
-// last returns the last batches in or out, at most one of each signal.
+// last returns the last batches in or out, at most one per signal.
 func last(of string, s *flow.Stats) (out []rowsOf) {
 	m, l := s.LastIn(), s.LastLogsIn()
 	if of == "out" {
@@ -65,7 +65,7 @@ func last(of string, s *flow.Stats) (out []rowsOf) {
 	return out
 }
 
-// first returns the first rows of a batch as text, and how many they are.
+// first returns the first rows of a batch as text, and their number.
 func (b rowsOf) first(rows, bytes int) (text []byte, n int) {
 	for n < b.len && n < rows {
 		// A few at a time: rows may be long.
@@ -87,10 +87,10 @@ func span(from, to int) []int {
 	return rows
 }
 
-// cutLine takes the unfinished last line off.
+// cutLine removes an incomplete last line.
 func cutLine(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
-// lastBatch is the last batch of a node as text: ?of=in or out, ?rows=N.
+// lastBatch serves the last batch of a node as text: ?of=in or out, ?rows=N.
 func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	i, _, ok := find(host, r.PathValue("id"))
 	if !ok || i.Stats == nil {
@@ -114,7 +114,7 @@ func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) 
 		if n < b.len {
 			text = fmt.Appendf(text, "# %d of %d %ss\n", n, b.len, b.what)
 		}
-		w.Write(text) // an error is the client's: it went away
+		w.Write(text) // an error means that the client is gone
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	nethttp "net/http"
 )
 
-// contained writes the answer of a component, which shares weir's origin: a
+// contained writes the response of a component, which shares weir's origin: a
 // browser must not run it as a page of weir, and it must not change how the
 // browser treats weir.
 type contained struct {
@@ -13,7 +13,7 @@ type contained struct {
 	done bool
 }
 
-// originWide are headers that act on an origin or a host as a whole.
+// originWide are headers that affect a whole origin or host.
 var originWide = map[string]bool{
 	"Alt-Svc":                   true,
 	"Clear-Site-Data":           true,
@@ -28,8 +28,8 @@ var originWide = map[string]bool{
 	"Strict-Transport-Security": true,
 }
 
-// contain edits the headers before they are sent. Policies add up, so one of the
-// component's own can only forbid more.
+// contain edits the headers before they are sent. Policies are cumulative, so a
+// policy of the component can only be stricter.
 func (c *contained) contain() {
 	if c.done {
 		return
@@ -46,7 +46,7 @@ func (c *contained) WriteHeader(status int) {
 	if status >= 200 || status == nethttp.StatusSwitchingProtocols {
 		c.contain()
 	} else {
-		// Those of an interim answer are sent as well.
+		// The headers of an informational response are sent as well.
 		maps.DeleteFunc(c.Header(), func(name string, _ []string) bool { return originWide[nethttp.CanonicalHeaderKey(name)] })
 	}
 	c.ResponseWriter.WriteHeader(status)
@@ -58,7 +58,7 @@ func (c *contained) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// FlushError sends what was written, for http.ResponseController.
+// FlushError flushes the response, for http.ResponseController.
 func (c *contained) FlushError() error {
 	c.contain()
 	return nethttp.NewResponseController(c.ResponseWriter).Flush()
@@ -67,11 +67,11 @@ func (c *contained) FlushError() error {
 // Flush is FlushError for callers that ignore errors.
 func (c *contained) Flush() { _ = c.FlushError() }
 
-// Unwrap is for the deadlines of http.ResponseController.
+// Unwrap supports the deadlines of http.ResponseController.
 func (c *contained) Unwrap() nethttp.ResponseWriter { return c.ResponseWriter }
 
-// hideCredentials takes weir's own credentials off a request that a component
-// gets. Credentials of other kinds are the component's to check.
+// hideCredentials removes weir's own credentials from a request for a
+// component. Other credentials are checked by the component.
 func (s *Service) hideCredentials(r *nethttp.Request, who caller) {
 	if who.login || s.hasToken(r) {
 		r.Header.Del("Authorization")

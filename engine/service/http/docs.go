@@ -8,16 +8,16 @@ import (
 // Doc is a page of the documentation.
 type Doc struct {
 	Title string
-	HTML  string // the content; it loads nothing
+	HTML  string // the content, which loads no other resources
 }
 
-// docsPage is what docs.html shows.
+// docsPage is the data for docs.html.
 type docsPage struct {
 	Nonce, Base, Title string
 	Body               template.HTML
 }
 
-// showDocs shows a page of the documentation; the one without a name is the
+// showDocs serves a page of the documentation. The page without a name is the
 // table of contents.
 func (s *Service) showDocs(w nethttp.ResponseWriter, r *nethttp.Request) {
 	var d Doc

@@ -24,26 +24,26 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// Options are what the service is made of.
+// Options are the options of New.
 type Options struct {
-	// Listen is the TCP address, such as 127.0.0.1:12345; "" for none.
+	// Listen is the TCP address, such as 127.0.0.1:12345, or "".
 	Listen string
-	// Hosts are more names, without port, under which the page may be asked for.
+	// Hosts are additional host names, without port, of the web UI.
 	Hosts []string
-	// Docs returns a page of the documentation by its name; nil: the page has no
-	// documentation.
+	// Docs returns a page of the documentation by its name. If it is nil, the web
+	// UI has no documentation.
 	Docs func(name string) (Doc, bool)
-	// Gatherer is what /metrics shows.
+	// Gatherer gathers the metrics for /metrics.
 	Gatherer prometheus.Gatherer
-	// Registerer gets the metrics of the service; nil: nobody does.
+	// Registerer gets the metrics of the service; it may be nil.
 	Registerer prometheus.Registerer
-	// Clock ends links and sessions; nil is the system's.
+	// Clock times out links and sessions; nil is the system's.
 	Clock clock.Clock
-	// Logger gets errors of serving; nil discards.
+	// Logger logs errors of serving; nil discards them.
 	Logger *slog.Logger
 }
 
-// memoryAddress is the host and port that DialContext connects in memory.
+// memoryAddress is the host and port for connections in memory.
 const memoryAddress = "weir.internal:12345"
 
 // Service is the http service.
@@ -61,10 +61,10 @@ type Service struct {
 	streams  atomic.Int64  // clients that follow the events of reloads
 	closing  chan struct{} // closed when Run is about to end
 
-	posture atomic.Pointer[posture] // how TCP is met; written under mu
+	posture atomic.Pointer[posture] // how TCP connections are accepted; written under mu
 
 	mu       sync.Mutex
-	args     *Arguments // the last, whether they could be used or not
+	args     *Arguments // the last arguments, valid or not
 	tcp      net.Listener
 	prefixes []prefix // longest first
 }
@@ -75,7 +75,7 @@ type prefix struct {
 	handler nethttp.Handler
 }
 
-// New returns the service; it opens its port at the first Update.
+// New returns the service. The first Update opens its port.
 func New(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -92,12 +92,12 @@ func New(o Options) *Service {
 	return s
 }
 
-// Token returns the secret that API clients send over TCP, as a bearer token: 52
+// Token returns the secret for API clients over TCP, as a bearer token: 52
 // letters and digits, different in every process. The caller writes it to
 // control.TokenFile.
 func (s *Service) Token() string { return s.token }
 
-// metrics are of what is refused.
+// metrics count refused requests.
 type metrics struct {
 	refused, limited *prometheus.CounterVec
 }
@@ -126,8 +126,8 @@ func (s *Service) Definition() service.Definition {
 	return service.Definition{Name: "http", Block: "http", NewConfig: func() any { return new(Arguments) }, Doc: doc}
 }
 
-// Address returns the TCP address it listens on, with the port that was
-// chosen for :0; "" when it does not.
+// Address returns the TCP address on which it listens, with the port that was
+// chosen for :0, or "".
 func (s *Service) Address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Service) Address() string {
 	return s.o.Listen
 }
 
-// URL returns where the page is for a browser on this machine, "" when the
+// URL returns the URL of the web UI for a browser on this machine, or "" if the
 // service does not listen.
 func (s *Service) URL() string {
 	addr := s.Address()
@@ -171,8 +171,8 @@ func (s *Service) dial(ctx context.Context, network, address string) (net.Conn, 
 	return d.DialContext(ctx, network, address)
 }
 
-// handle adds or replaces the handler of a prefix; nil removes it. The paths
-// of the service itself cannot be replaced.
+// handle adds or replaces the handler of a prefix; nil removes it. The paths of
+// the service itself cannot be replaced.
 func (s *Service) handle(path string, h nethttp.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,11 +195,10 @@ func (s *Service) added(path string) nethttp.Handler {
 	return nil
 }
 
-// Handler returns the handler of the control socket, over which everything is
-// allowed.
+// Handler returns the handler of the control socket, which allows everything.
 func (s *Service) Handler() nethttp.Handler { return s.serve(overSocket) }
 
-// closeTime is how long requests have to end when weir does.
+// closeTime is the time limit for requests when weir stops.
 const closeTime = 2 * time.Second
 
 // Run serves until ctx ends.
@@ -251,11 +250,11 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 
 var _ service.Service = (*Service)(nil)
 
-// errorLog takes the lines of net/http.
+// errorLog logs the messages of net/http.
 type errorLog struct{ log *slog.Logger }
 
-// Write logs a line. Handshakes that fail are the doing of whoever knocks, as
-// often as they like.
+// Write logs a line. Failed handshakes are logged at a low level, because any
+// client can cause any number of them.
 func (l errorLog) Write(line []byte) (int, error) {
 	level := slog.LevelWarn
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxConnections is how many connections over TCP there may be; further ones
-	// are closed at once. The control socket has a listener of its own.
+	// maxConnections is the maximum number of connections over TCP. Further
+	// connections are closed immediately. The control socket has its own listener.
 	maxConnections = 1000
-	// readTime is how long reading a request may take, its body included.
+	// readTime is the time limit for reading a request, including its body.
 	readTime = 30 * time.Second
-	// stuckTime is how long one write may wait for a client that does not read. An
-	// answer as a whole may take any time: profiles and taps do.
+	// stuckTime is the time limit for one write to a client that does not read. A
+	// whole response may take any time, as profiles and taps do.
 	stuckTime = 30 * time.Second
 )
 
@@ -23,10 +23,10 @@ type client struct {
 	net.Conn
 	open   *atomic.Int64
 	closed sync.Once
-	until  atomic.Pointer[time.Time] // the deadline of writes that a handler set, nil for none
+	until  atomic.Pointer[time.Time] // the deadline of writes that a handler set, or nil
 }
 
-// Write writes b, unless nothing of it can be written for too long.
+// Write writes b, unless no data can be written for too long.
 func (c *client) Write(b []byte) (int, error) {
 	deadline := time.Now().Add(stuckTime)
 	if t := c.until.Load(); t != nil && !t.IsZero() && t.Before(deadline) {
@@ -48,7 +48,7 @@ func (c *client) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// Close makes room for another connection.
+// Close closes the connection and makes room for another one.
 func (c *client) Close() error {
 	c.closed.Do(func() { c.open.Add(-1) })
 	return c.Conn.Close()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// memoryListener accepts connections that dial makes, without a socket.
+// memoryListener accepts connections from dial, without a socket.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -19,7 +19,7 @@ func newMemoryListener() *memoryListener {
 	return l
 }
 
-// dial connects, once somebody accepts.
+// dial connects when the connection is accepted.
 func (l *memoryListener) dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -48,7 +48,7 @@ func (l *memoryListener) Close() error {
 	return nil
 }
 
-// Addr returns the address under which it is dialled.
+// Addr returns the address for dialling.
 func (l *memoryListener) Addr() net.Addr { return memoryAddr{} }
 
 type memoryAddr struct{}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// How much of a batch is shown.
+// Limits for the shown part of a batch.
 const (
 	pageRows  = 200
 	mostRows  = 10_000
@@ -20,7 +20,7 @@ const (
 	mostBytes = 8 << 20
 )
 
-// node is the page of one node or service. It works without JavaScript.
+// node serves the page of one node or service. It works without JavaScript.
 func node(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	i, kind, ok := find(host, r.PathValue("id"))
 	if !ok {
@@ -53,7 +53,7 @@ func node(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	})
 }
 
-// nodePage is what node.html shows.
+// nodePage is the data for node.html.
 type nodePage struct {
 	Nonce   string
 	Base    string
@@ -65,13 +65,13 @@ type nodePage struct {
 	Values  []excerpt
 }
 
-// The ways of samples.
+// The directions of data flow.
 const (
 	getsFrom = "gets from"
 	sendsTo  = "sends to"
 )
 
-// linked are nodes that have to do with this one.
+// linked are nodes that are connected with this one.
 type linked struct {
 	Name string
 	IDs  []string
@@ -101,7 +101,7 @@ func find(host service.Host, id string) (service.Info, kind, bool) {
 	return service.Info{}, 0, false
 }
 
-// flows reports whether data can come to a node or from it, or has.
+// flows reports whether data can flow to or from a node, or has.
 func flows(ls []linked, n Node) bool {
 	return n.Samples != nil && (!n.Samples.isEmpty() || n.Lines != nil ||
 		slices.ContainsFunc(ls, func(l linked) bool { return len(l.IDs) > 0 && (l.Name == getsFrom || l.Name == sendsTo) }))
@@ -124,7 +124,7 @@ func links(host service.Host, i service.Info, k kind) []linked {
 	return []linked{{getsFrom, from}, {sendsTo, i.SendsTo}, {"refers to", refers}, {"used by", by}}
 }
 
-// pretty returns JSON for people; "" for nothing.
+// pretty formats JSON for people; it returns "" for nil.
 func pretty(v any) string {
 	raw, _ := v.(json.RawMessage)
 	switch string(raw) {

@@ -35,8 +35,8 @@ var (
 	refusedTemplate = template.Must(template.Must(pages.Clone()).New("refused").Parse(refusedText))
 )
 
-// page shows the nodes. What it shows first is in it, for browsers without
-// JavaScript too; it asks the status API for more.
+// page serves the list of nodes. It contains the initial data, also for
+// browsers without JavaScript, and updates it from the status API.
 func page(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	base := callerOf(r).base
 	show(w, nethttp.StatusOK, pageTemplate, func(nonce string) any {
@@ -48,13 +48,13 @@ func page(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	})
 }
 
-// refusedPage is what refused.html shows.
+// refusedPage is the data for refused.html.
 type refusedPage struct {
 	Nonce, Text string
-	Continue    bool // ask again, from this page
+	Continue    bool // repeat the request from this page
 }
 
-// graph is the drawing in the page, when it has changed.
+// graph serves the drawing in the page, if it has changed.
 func graph(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "image/svg+xml")
@@ -62,7 +62,7 @@ func graph(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	w.Write([]byte(drawing(host, callerOf(r).base)))
 }
 
-// show writes a page that may load nothing.
+// show writes a page that may load no other resources.
 func show(w nethttp.ResponseWriter, status int, t *template.Template, data func(nonce string) any) {
 	nonce := rand.Text()
 	h := w.Header()
@@ -73,8 +73,7 @@ func show(w nethttp.ResponseWriter, status int, t *template.Template, data func(
 	t.Execute(w, data(nonce)) // an error is the client's: it went away
 }
 
-// drawing returns the graph as SVG, with links to the nodes' pages
-// below base.
+// drawing returns the graph as SVG, with links to the nodes' pages below base.
 func drawing(host service.Host, base string) string {
 	nodes := host.ListComponents()
 	c := flowchart.Of(nodes, host.Overview().Services)
@@ -91,7 +90,7 @@ func drawing(host service.Host, base string) string {
 	return b.String()
 }
 
-// nodePath is where a node's page is.
+// nodePath returns the path of a node's page.
 func nodePath(id string) string {
 	parts := strings.Split(id, "/")
 	for i, p := range parts {
@@ -100,7 +99,7 @@ func nodePath(id string) string {
 	return "/node/" + strings.Join(parts, "/")
 }
 
-// totals are what a node shows before there are rates.
+// totals returns the text that a node shows before rates are known.
 func totals(s *flow.Stats) string {
 	if s == nil {
 		return ""
@@ -117,7 +116,7 @@ func totals(s *flow.Stats) string {
 	return strings.Join(out, " · ")
 }
 
-// short is a count in few characters.
+// short formats a count in few characters.
 func short(n uint64) string {
 	switch {
 	case n >= 1e9:

@@ -13,16 +13,16 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// posture is how connections over TCP are met: in plaintext or with TLS, asked
-// for a password or not. It is replaced as a whole and never written to.
+// posture specifies how connections over TCP are accepted: in plaintext or with
+// TLS, with or without a password. It is immutable and replaced as a whole.
 type posture struct {
 	tls     *tls.Config // nil: plaintext
 	clients string      // see TLSArguments.clients
 	auth    *auth
-	closed  bool // nobody is served
+	closed  bool // no requests are served
 }
 
-// newPosture reads what the arguments name.
+// newPosture reads the files in the arguments.
 func newPosture(a *Arguments) (*posture, error) {
 	p := &posture{auth: newAuth(a.Auth)}
 	if a.TLS == nil {
@@ -36,11 +36,11 @@ func newPosture(a *Arguments) (*posture, error) {
 	return p, nil
 }
 
-// errPlaintext refuses a change that would let secrets out.
+// errPlaintext refuses a change that would expose secrets.
 var errPlaintext = errors.New("weir would serve plaintext again where it serves HTTPS now: keep the block tls, or restart weir to do without")
 
-// closedFor is how connections are met while a cannot be done: as before, unless
-// a protects more than that. p may be nil.
+// closedFor returns the posture while a cannot be applied: p, unless a requires
+// more protection than p. p may be nil.
 func (p *posture) closedFor(a *Arguments) *posture {
 	next := posture{}
 	if p != nil {
@@ -60,12 +60,13 @@ func (p *posture) closedFor(a *Arguments) *posture {
 // serves reports whether it has a certificate to serve HTTPS with.
 func (p *posture) serves() bool { return p != nil && p.tls != nil && p.tls != noCertificate }
 
-// refuse answers a request on a connection that the posture does not serve.
+// refuse responds to a request on a connection that the posture does not serve.
 func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused bool) {
 	made := connectionOf(r)
 	switch {
 	case p.tls != nil && r.TLS == nil:
-		// A connection from before. net/http says the same to a new one.
+		// This is an older connection. For a new one, net/http sends the same
+		// response.
 		w.Header().Set("Connection", "close")
 		nethttp.Error(w, "Client sent an HTTP request to an HTTPS server.", nethttp.StatusBadRequest)
 	case p.closed:
@@ -79,18 +80,18 @@ func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused 
 	return true
 }
 
-// listener gives connections TLS as the posture of the moment says.
+// listener adds TLS to connections according to the current posture.
 type listener struct {
 	net.Listener
 	s    *Service
 	open atomic.Int64 // connections
-	// last is how the connection was met that Accept returned last. Server.Serve
-	// asks for its context before it accepts another one.
+	// last is the posture of the connection that Accept returned last.
+	// Server.Serve requests its context before it accepts another one.
 	last *posture
 }
 
-// Accept returns the next connection; a *tls.Conn, which the server looks for,
-// when the posture is that.
+// Accept returns the next connection. With TLS, it is a *tls.Conn, which the
+// server expects.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.accept()
 	if err != nil {
@@ -119,7 +120,7 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// Check refuses what Update would refuse.
+// Check returns the error that Update would return.
 func (s *Service) Check(config any, open bool) error {
 	a := config.(*Arguments)
 	if s.posture.Load().serves() && a.TLS == nil {
@@ -132,7 +133,7 @@ func (s *Service) Check(config any, open bool) error {
 	return err
 }
 
-// Wait closes the port as long as it is not known how to protect it.
+// Wait stops serving while it is not known how to protect the port.
 func (s *Service) Wait(config any) error {
 	a := config.(*Arguments)
 	s.mu.Lock()
@@ -142,7 +143,7 @@ func (s *Service) Wait(config any) error {
 	return s.listen()
 }
 
-// Update takes *Arguments. The first one opens the port.
+// Update applies *Arguments. The first call opens the port.
 func (s *Service) Update(config any) error {
 	a := config.(*Arguments)
 	s.mu.Lock()
@@ -173,7 +174,7 @@ func (s *Service) listen() error {
 	return nil
 }
 
-// cannotListen says why the address of the page could not be opened.
+// cannotListen returns the error for an address that could not be opened.
 func cannotListen(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("cannot listen on %s: the address is already in use; stop the process that uses it, or choose another address with --server.http.listen-addr", address)
@@ -191,7 +192,8 @@ func (s *Service) Sourced() []string {
 	return absolute(s.args.files())
 }
 
-// DebugInfo returns how the port is protected, and until when.
+// DebugInfo returns how the port is protected, and how long the certificate is
+// valid.
 func (s *Service) DebugInfo() any {
 	p := s.posture.Load()
 	if p == nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// route is one of the service's own.
+// route is one of the service's own routes.
 type route struct {
 	pattern string
 	access  access
 	handler nethttp.HandlerFunc
 }
 
-// table returns the service's own routes. Each says who may use it.
+// table returns the service's own routes with their access.
 func (s *Service) table() []route {
 	with := func(f func(service.Host, nethttp.ResponseWriter, *nethttp.Request)) nethttp.HandlerFunc {
 		return func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -63,7 +63,7 @@ func (s *Service) table() []route {
 	return routes
 }
 
-// mux returns the service's own routes, and who may use them by pattern.
+// mux returns the service's own routes, and their access by pattern.
 func (s *Service) mux() (*nethttp.ServeMux, map[string]access) {
 	m, accesses := nethttp.NewServeMux(), map[string]access{}
 	for _, rt := range s.table() {
@@ -76,8 +76,8 @@ func (s *Service) mux() (*nethttp.ServeMux, map[string]access) {
 	return m, accesses
 }
 
-// accessOf returns who may use the route of a request; unclassified if there is
-// none.
+// accessOf returns the access of the route for a request, or unclassified if
+// there is none.
 func (s *Service) accessOf(r *nethttp.Request) access {
 	_, pattern := s.routes.Handler(r)
 	return s.access[pattern]
@@ -91,8 +91,8 @@ func ready(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	fmt.Fprintln(w, "weir is ready")
 }
 
-// healthy says which nodes are not healthy, and why; without credentials, only
-// how many.
+// healthy serves the unhealthy nodes with the reasons, or without credentials,
+// only their number.
 func healthy(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	var sick []string
 	nodes := append(host.ListComponents(), host.Overview().Services...)
@@ -125,9 +125,9 @@ func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	}
 }
 
-// componentOf returns the component with the longest ID that a path begins
-// with: IDs of what is inside of a module have slashes. Without one it is the
-// first part of the path.
+// componentOf returns the component with the longest ID that is a prefix of a
+// path, because IDs inside a module contain slashes. If there is none, the ID
+// is the first part of the path.
 func componentOf(host service.Host, path string) (id string, c component.Component) {
 	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
 		if c, ok := host.GetComponent(path[:end]); ok {
@@ -138,7 +138,7 @@ func componentOf(host service.Host, path string) (id string, c component.Compone
 	return id, nil
 }
 
-// componentHandler passes on to what a component serves.
+// componentHandler passes a request to the handler of a component.
 func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id, c := componentOf(host, r.PathValue("path"))
 	if c == nil {
@@ -150,7 +150,8 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 		return
 	}
 	h, ok := c.(component.HTTPHandler)
-	// Who does not say that it needs this service shows nothing to the network.
+	// A component that does not declare that it needs this service is not
+	// accessible over the network.
 	if !ok || !slices.Contains(host.GetServiceConsumers("http"), id) {
 		nethttp.Error(w, fmt.Sprintf("%s serves nothing", id), nethttp.StatusNotFound)
 		return
@@ -158,7 +159,7 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 	nethttp.StripPrefix("/api/v0/component/"+id, h.Handler()).ServeHTTP(w, r)
 }
 
-// controlHandler passes on to what a component shows of itself to its user.
+// controlHandler passes a request to the Control handler of a component.
 func controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id, c := componentOf(host, r.PathValue("path"))
 	if c == nil {
@@ -170,11 +171,11 @@ func controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Requ
 		nethttp.Error(w, fmt.Sprintf("%s has nothing to look into", id), nethttp.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Security-Policy", "sandbox") // scripts have a say in what it shows
+	w.Header().Set("Content-Security-Policy", "sandbox") // scripts influence the response
 	nethttp.StripPrefix("/api/v0/control/"+id, h.Control()).ServeHTTP(w, r)
 }
 
-// gatherLog logs what /metrics cannot show.
+// gatherLog logs errors in gathering metrics.
 type gatherLog struct{ s *Service }
 
 // Println logs.

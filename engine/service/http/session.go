@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// The bounds of links to the page, and of the sessions that they start.
+// Limits of links to the web UI, and of the sessions that they start.
 const (
 	linkTime    = 10 * time.Minute
 	maxLinks    = 16
@@ -23,35 +23,35 @@ const (
 	maxSessions = 16
 )
 
-// linkPath redeems a link.
+// linkPath is the path of links.
 const linkPath = "/-/page"
 
-// sessionPrefix is where the paths of sessions begin: /s/ID/node/x is /node/x in
-// the session ID. Browsers send a cookie to every port of a host, so also to
-// servers of other users of the machine. The path of the cookie is one that they
-// cannot know, so that a browser never sends it to them.
+// sessionPrefix is the prefix of the paths of sessions: /s/ID/node/x is /node/x
+// in the session ID. Browsers send a cookie to every port of a host, including
+// servers of other users of the machine. The path of the cookie is a secret of
+// the session, so that a browser never sends it to them.
 const sessionPrefix = "/s/"
 
 const sessionCookie = "weir_session"
 
-// sessions are the browsers that opened a link. Neither links nor sessions
+// sessions contains the links and the sessions that they started. They do not
 // outlive the process.
 type sessions struct {
 	clock   clock.Clock
 	limited func(limit string)
 
 	mu    sync.Mutex
-	links map[digest]time.Time // until when, by token
+	links map[digest]time.Time // expiry by token
 	open  map[digest]session   // by ID
 }
 
-// digest is the hash of a secret, so that a look-up takes the same time for all
-// that are not there.
+// digest is the hash of a secret, so that all failing look-ups take the same
+// time.
 type digest = [sha256.Size]byte
 
 func hash(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
-// session is one browser.
+// session is the session of one browser.
 type session struct {
 	cookie digest
 	until  time.Time
@@ -73,7 +73,7 @@ func (s *sessions) link() string {
 	return token
 }
 
-// start redeems a token, once.
+// start redeems a token. It can be redeemed once.
 func (s *sessions) start(token string) (id, cookie string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *sessions) start(token string) (id, cookie string, ok bool) {
 	return id, cookie, true
 }
 
-// makeRoom removes what has ended, and if there are still as many as there may
-// be, the one that would end first; it reports whether it had to.
+// makeRoom removes expired elements, and if the maximum is still reached, the
+// one that would expire first. It reports whether it had to do this.
 func makeRoom[T any](m map[digest]T, most int, now time.Time, until func(T) time.Time) (full bool) {
 	var first digest
 	for key, v := range m {
@@ -110,10 +110,10 @@ func makeRoom[T any](m map[digest]T, most int, now time.Time, until func(T) time
 }
 
 // errContinue is for a link to a page of a session on a page of another site:
-// the browser sends the cookie only with what weir's own page asks for.
+// the browser sends the cookie only with requests from weir's own page.
 var errContinue = &refusal{nethttp.StatusUnauthorized, "session", "continue"}
 
-// check returns why a request is not one of a session.
+// check returns why a request does not belong to a session.
 func (s *sessions) check(id string, r *nethttp.Request) error {
 	s.mu.Lock()
 	x, ok := s.open[hash(id)]
@@ -132,16 +132,16 @@ func (s *sessions) check(id string, r *nethttp.Request) error {
 	return errSessionEnded
 }
 
-// sessionPath divides a path below sessionPrefix.
+// sessionPath splits a path below sessionPrefix.
 func sessionPath(path string) (id, rest string, ok bool) {
 	path, ok = strings.CutPrefix(path, sessionPrefix)
 	id, rest, slash := strings.Cut(path, "/")
 	return id, "/" + rest, ok && slash
 }
 
-// PageURL returns a URL that opens the page in a browser without a login: once,
-// within 10 minutes, and from the machine that weir runs on or over TLS. It is a
-// secret. It is "" when the service does not listen.
+// PageURL returns a URL that opens the web UI in a browser without a login:
+// once, within 10 minutes, and from the machine that weir runs on or over TLS.
+// It is a secret. It is "" if the service does not listen.
 func (s *Service) PageURL() string {
 	if s.Address() == "" {
 		return ""
@@ -149,7 +149,7 @@ func (s *Service) PageURL() string {
 	return s.URL() + linkPath + "?" + url.Values{"token": {s.sessions.link()}}.Encode()
 }
 
-// newLink answers with a PageURL.
+// newLink responds with a PageURL.
 func (s *Service) newLink(_ service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	u := s.PageURL()
 	if u == "" {
@@ -159,14 +159,14 @@ func (s *Service) newLink(_ service.Host, w nethttp.ResponseWriter, _ *nethttp.R
 	fmt.Fprintln(w, u)
 }
 
-// openLink starts a session, and sends the browser to an address without the
+// openLink starts a session, and redirects the browser to a URL without the
 // token.
 func (s *Service) openLink(w nethttp.ResponseWriter, r *nethttp.Request) {
 	if r.TLS == nil && !onMachine(r) {
 		s.refuse(w, r, errPlaintextPath)
 		return
 	}
-	if r.Method != nethttp.MethodGet { // HEAD, of a program that looks at links
+	if r.Method != nethttp.MethodGet { // HEAD, from a program that checks links
 		return
 	}
 	id, cookie, ok := s.sessions.start(r.URL.Query().Get("token"))

@@ -11,27 +11,27 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// Status is what /api/v0/status returns to callers with credentials. Secrets are
-// not in it.
+// Status is the response of /api/v0/status to callers with credentials. It
+// contains no secrets.
 type Status struct {
-	Time     time.Time `json:"time"` // of this answer
+	Time     time.Time `json:"time"` // of this response
 	Version  string    `json:"version"`
 	Config   string    `json:"config"`
 	Started  time.Time `json:"started"`
 	Ready    bool      `json:"ready"`
 	Stopping bool      `json:"stopping"`
-	Reload   *Reload   `json:"reload"` // null before the first
-	// Stalled are operations of weir itself that have not returned in time.
+	Reload   *Reload   `json:"reload"` // null before the first reload
+	// Stalled are overdue operations of weir itself.
 	Stalled    []string `json:"stalled,omitempty"`
 	Services   []Node   `json:"services"`
 	Components []Node   `json:"components"` // in config order
 }
 
-// PublicStatus is what /api/v0/status returns without credentials: which nodes
-// there are and in which state, as /metrics has it too. It has no messages,
-// addresses, arguments or data.
+// PublicStatus is the response of /api/v0/status without credentials: the nodes
+// and their states, as in /metrics. It contains no messages, addresses,
+// arguments or data.
 type PublicStatus struct {
-	Time       time.Time    `json:"time"` // of this answer
+	Time       time.Time    `json:"time"` // of this response
 	Version    string       `json:"version"`
 	Started    time.Time    `json:"started"`
 	Ready      bool         `json:"ready"`
@@ -50,7 +50,7 @@ type PublicNode struct {
 	} `json:"health"`
 }
 
-// Reload is how the last change went.
+// Reload is the result of the last change.
 type Reload struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"`
@@ -63,7 +63,7 @@ type Node struct {
 	ID     string           `json:"id"`
 	Name   string           `json:"name"` // of its block
 	Health component.Health `json:"health"`
-	// Problems are why it is unhealthy, one for each reason, since when each began.
+	// Problems are the reasons why it is unhealthy, with their start times.
 	Problems  []component.Health `json:"problems,omitempty"`
 	LastError *component.Health  `json:"last_error"` // null when there was none
 	Position  string             `json:"position"`   // file:line of its block
@@ -71,34 +71,35 @@ type Node struct {
 	SendsTo   []string           `json:"sends_to"`
 	Sources   []string           `json:"sources"` // script files
 	Version   string             `json:"version"` // of the script
-	// Trial is the step of a new version that is in progress; missing without.
+	// Trial is the current step of a new version, if there is one.
 	Trial    *service.Trial `json:"trial,omitempty"`
 	Builds   uint64         `json:"builds"` // since the node is there; not counted: arguments that it took while it ran
 	Restarts uint64         `json:"restarts"`
 	Samples  *Samples       `json:"samples"`         // null for services
 	Lines    *Samples       `json:"lines,omitempty"` // log lines; missing when there were none
-	// Quarantined is how many samples and lines are in quarantine.
+	// Quarantined is the number of samples and lines in quarantine.
 	Quarantined int64 `json:"quarantined,omitempty"`
 	// Arguments and Exports have at most 1000 elements of each list.
 	Arguments any `json:"arguments"`
 	Exports   any `json:"exports"`
-	// Omitted is how many elements of lists are missing in Arguments and Exports.
+	// Omitted is the number of omitted elements of lists in Arguments and Exports.
 	Omitted int `json:"omitted,omitempty"`
 	Debug   any `json:"debug"`
 }
 
-// Samples are the counts of samples, or of lines, since the node is there.
+// Samples are the counts of samples, or of lines, since the node exists.
 type Samples struct {
 	In  uint64 `json:"in"`
 	Out uint64 `json:"out"`
-	// Sent and Waiting are of a node that sends out of a journal: what its
-	// endpoints accepted, which is Out, and what they are still to get.
+	// Sent and Waiting are set for a node that sends from a journal: the number
+	// accepted by its endpoints, which equals Out, and the number that still
+	// waits.
 	Sent    *uint64           `json:"sent,omitempty"`
 	Waiting *int64            `json:"waiting,omitempty"`
 	Dropped map[string]uint64 `json:"dropped"` // by reason
 }
 
-// newSamples returns counts; waiting is of a node with a journal.
+// newSamples returns counts; waiting is used for a node with a journal.
 func newSamples(in, out uint64, dropped map[string]uint64, journal bool, waiting int64) *Samples {
 	s := &Samples{In: in, Out: out, Dropped: dropped}
 	if journal {
@@ -107,10 +108,10 @@ func newSamples(in, out uint64, dropped map[string]uint64, journal bool, waiting
 	return s
 }
 
-// Page is where there is more of the node.
+// Page returns the path of the node's page.
 func (n Node) Page() string { return nodePath(n.ID) }
 
-// Lost returns how many samples were dropped for all reasons.
+// Lost returns the number of samples dropped for all reasons.
 func (s Samples) Lost() (n uint64) {
 	for _, d := range s.Dropped {
 		n += d
@@ -122,7 +123,7 @@ func (s Samples) isEmpty() bool {
 	return s.In == 0 && s.Out == 0 && s.Lost() == 0 && (s.Waiting == nil || *s.Waiting == 0)
 }
 
-// Flow are samples and lines together, nil for services.
+// Flow returns the counts of samples and lines together, or nil for services.
 func (n Node) Flow() *Samples {
 	if n.Lines == nil {
 		return n.Samples
@@ -140,8 +141,9 @@ func (n Node) Flow() *Samples {
 	return newSamples(n.Samples.In+n.Lines.In, n.Samples.Out+n.Lines.Out, dropped, n.Samples.Waiting != nil, waiting)
 }
 
-// maxElements is how much of a list, such as the targets of a scrape, is shown. Browsers
-// ask for the status again and again, and it has all nodes.
+// maxElements is the maximum number of shown elements of a list, such as the
+// targets of a scrape. Browsers request the status repeatedly, and it contains
+// all nodes.
 const maxElements = 1000
 
 func newStatus(host service.Host) Status {
@@ -207,11 +209,11 @@ func newNode(i service.Info) Node {
 	return n
 }
 
-// list makes an empty list of none, which scripts that read it expect.
+// list returns an empty list for nil, as clients expect.
 func list(ss []string) []string { return append([]string{}, ss...) }
 
-// marshal returns a component's value as JSON, so that one that cannot be
-// shown does not take the others with it.
+// marshal returns a component's value as JSON. A value that cannot be
+// marshalled does not affect other components.
 func marshal(value func() any) (out json.RawMessage) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// ClientAuth is what is asked of clients, by Go's names.
+// ClientAuth specifies the client certificate, with Go's names.
 type ClientAuth tls.ClientAuthType
 
 // CipherSuite is a cipher suite, by the names of IANA.
@@ -39,28 +39,28 @@ var (
 	versions = map[string]Version{"TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12, "TLS13": tls.VersionTLS13}
 )
 
-// UnmarshalText takes a name.
+// UnmarshalText parses a name.
 func (c *ClientAuth) UnmarshalText(text []byte) error { return named(c, clientAuths, text) }
 
 // MarshalText returns the name.
 func (c ClientAuth) MarshalText() ([]byte, error) { return nameOf(c, clientAuths) }
 
-// UnmarshalText takes a name.
+// UnmarshalText parses a name.
 func (c *Curve) UnmarshalText(text []byte) error { return named(c, curves, text) }
 
 // MarshalText returns the name.
 func (c Curve) MarshalText() ([]byte, error) { return nameOf(c, curves) }
 
-// UnmarshalText takes a name.
+// UnmarshalText parses a name.
 func (v *Version) UnmarshalText(text []byte) error { return named(v, versions, text) }
 
-// MarshalText returns the name, nothing for no version.
+// MarshalText returns the name, or nothing if there is no version.
 func (v Version) MarshalText() ([]byte, error) { return nameOf(v, versions) }
 
 // String returns the name.
 func (v Version) String() string { name, _ := v.MarshalText(); return string(name) }
 
-// UnmarshalText takes a name.
+// UnmarshalText parses a name.
 func (c *CipherSuite) UnmarshalText(text []byte) error { return named(c, suites(), text) }
 
 // MarshalText returns the name.
@@ -68,7 +68,8 @@ func (c CipherSuite) MarshalText() ([]byte, error) {
 	return []byte(tls.CipherSuiteName(uint16(c))), nil
 }
 
-// suites are Go's, and those without forward secrecy that Alloy takes.
+// suites returns Go's cipher suites, and those without forward secrecy that
+// Alloy accepts.
 func suites() map[string]CipherSuite {
 	all := map[string]CipherSuite{}
 	for _, s := range tls.CipherSuites() {
@@ -98,8 +99,8 @@ func nameOf[T comparable](v T, names map[string]T) ([]byte, error) {
 	return nil, nil
 }
 
-// config reads the files and returns what to meet connections with. An error is
-// a *component.ArgumentError.
+// config reads the files and returns the TLS config. An error is a
+// *component.ArgumentError.
 func (a *TLSArguments) config() (*tls.Config, error) {
 	cert, certName, err := content(a.Cert, a.CertFile, "cert_pem", "cert_file")
 	if err != nil {
@@ -142,7 +143,7 @@ func (a *TLSArguments) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// http2 reports whether nothing was chosen that HTTP/2 refuses (RFC 9113, 9.2).
+// http2 reports whether no setting prevents HTTP/2 (RFC 9113, 9.2).
 func (a *TLSArguments) http2() bool {
 	weak := func(s CipherSuite) bool {
 		name := tls.CipherSuiteName(uint16(s))
@@ -151,21 +152,21 @@ func (a *TLSArguments) http2() bool {
 	return !slices.ContainsFunc(a.CipherSuites, weak) && (a.MaxVersion == 0 || a.MaxVersion >= tls.VersionTLS12)
 }
 
-// clients identifies what is asked of clients: a connection that was made under
-// other rules may not go on.
+// clients returns an identification of the client certificate settings:
+// connections that were accepted with other settings must be closed.
 func (a *TLSArguments) clients(c *tls.Config) string {
 	if c.ClientAuth == tls.NoClientCert {
 		return ""
 	}
 	ca := []byte(a.ClientCA)
 	if a.ClientCAFile != "" {
-		ca, _ = files.Read(a.ClientCAFile, files.MaxSecret) // was read a moment ago
+		ca, _ = files.Read(a.ClientCAFile, files.MaxSecret) // it was read a moment ago
 	}
 	return fmt.Sprintf("%d %x", c.ClientAuth, sha256.Sum256(ca))
 }
 
-// answers reports whether the files can be looked at without a long wait. If not,
-// Update finds out what is wrong with them.
+// answers reports whether the files can be read without a long wait. If not,
+// Update finds errors in them.
 func (a *TLSArguments) answers() bool {
 	if a == nil {
 		return true
@@ -173,8 +174,8 @@ func (a *TLSArguments) answers() bool {
 	return !slices.ContainsFunc([]string{a.CertFile, a.KeyFile, a.ClientCAFile}, func(path string) bool { return path != "" && files.Answers(path) != nil })
 }
 
-// content returns what is in an argument or in the file that another one names,
-// and which of the two it was.
+// content returns the content of an argument or of the file that another
+// argument names, and which of the two it was.
 func content(text, file, textName, fileName string) (data []byte, name string, err error) {
 	if file == "" {
 		return []byte(text), textName, nil
@@ -185,8 +186,9 @@ func content(text, file, textName, fileName string) (data []byte, name string, e
 	return data, fileName, nil
 }
 
-// pair returns a certificate with its key. The error, an *component.ArgumentError,
-// tells which of them is to blame, and nothing of what is in them.
+// pair returns a certificate with its key. The error, a
+// *component.ArgumentError, names the wrong argument and contains no part of
+// its content.
 func pair(cert, key []byte, certName, keyName string) (tls.Certificate, error) {
 	blame := func(name, format string, args ...any) (tls.Certificate, error) {
 		return tls.Certificate{}, &component.ArgumentError{Path: "tls." + name, Err: fmt.Errorf(format, args...)}
@@ -245,8 +247,8 @@ func pool(data []byte, name string) (*x509.CertPool, error) {
 	return p, nil
 }
 
-// errClosed is what a handshake ends with while there is no certificate.
+// errClosed is the error of a handshake while there is no certificate.
 var errClosed = errors.New("there is no certificate yet")
 
-// noCertificate meets connections while the certificate is not known.
+// noCertificate is used while the certificate is not known.
 var noCertificate = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errClosed }}

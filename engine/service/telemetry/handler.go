@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// root is what all loggers end in.
+// root is the destination of all loggers.
 type root struct {
 	out     io.Writer
 	level   slog.LevelVar
@@ -22,7 +22,7 @@ type root struct {
 	current atomic.Pointer[format]
 }
 
-// format is how lines are written; it is replaced as a whole.
+// format is the log format; it is replaced as a whole.
 type format struct {
 	name    string
 	handler slog.Handler
@@ -52,8 +52,9 @@ func (r *root) set(level slog.Level, name string) {
 	r.current.Store(f)
 }
 
-// attr writes time and level as Alloy does, and durations with their unit, which
-// as a JSON number is anybody's guess. Of URLs it hides what may be secret.
+// attr formats time and level as Alloy does, and durations with their unit,
+// because a plain JSON number would be ambiguous. It hides possible secrets in
+// URLs.
 func attr(groups []string, a slog.Attr) slog.Attr {
 	switch {
 	case a.Value.Kind() == slog.KindDuration:
@@ -79,8 +80,8 @@ func attr(groups []string, a slog.Attr) slog.Attr {
 
 func levelName(l slog.Level) string { return strings.ToLower(l.String()) }
 
-// handler passes on to the root's current handler, with the attributes and
-// groups it was given.
+// handler passes records to the root's current handler, with its own attributes
+// and groups.
 type handler struct {
 	root *root
 	with func(slog.Handler) slog.Handler // nil for none
@@ -110,7 +111,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	}
 	name := levelName(r.Level)
 	if _, ok := levels[name]; !ok {
-		name = "info" // a level between: of the labels there are
+		name = "info" // a level between two named ones
 	}
 	h.root.lines.WithLabelValues(name).Inc()
 	return m.handler.Handle(ctx, r)
@@ -136,8 +137,8 @@ func (h *handler) then(f func(slog.Handler) slog.Handler) slog.Handler {
 	}}
 }
 
-// lockedWriter keeps lines whole while the format changes: each of slog's
-// handlers has a lock of its own.
+// lockedWriter keeps lines intact while the format changes, because each of
+// slog's handlers has its own lock.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -1,7 +1,8 @@
-// Package telemetry is the service of weir's own logs and metrics: the block
+// Package telemetry is the service for weir's own logs and metrics: the block
 // logging, and the registry behind /metrics.
 //
-// Level and format change while weir runs; loggers made before follow.
+// Level and format can change while weir runs; existing loggers use the new
+// values.
 package telemetry
 
 import (
@@ -33,17 +34,17 @@ type Arguments struct {
 	WriteTo []*flow.Receiver `alloy:"write_to,attr,optional"`
 }
 
-// SetToDefault fills in what Alloy has.
+// SetToDefault sets Alloy's defaults.
 func (a *Arguments) SetToDefault() {
 	*a = Arguments{Level: "info", Format: "logfmt", Destination: "stderr"}
 }
 
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// Formats are the log formats there are.
+// Formats are the supported log formats.
 var Formats = []string{"logfmt", "json"}
 
-// Validate returns every mistake.
+// Validate returns all errors.
 func (a *Arguments) Validate() error {
 	var errs []error
 	if _, ok := levels[a.Level]; !ok {
@@ -61,22 +62,23 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Options are what the service is made of.
+// Options are the options of New.
 type Options struct {
-	// Output is where logs go; nil discards.
+	// Output is the destination of logs; nil discards them.
 	Output io.Writer
-	// Format wins over that of the block; "" for none.
+	// Format overrides the format of the block, unless it is "".
 	Format string
 }
 
-// Service is the telemetry service. It works from New on; Run only waits.
+// Service is the telemetry service. It works as soon as New returns; Run only
+// waits.
 type Service struct {
 	registry *prometheus.Registry
 	root     *root
 	format   string
 }
 
-// New returns the service, which logs as the block's defaults say.
+// New returns the service with the block's defaults.
 func New(o Options) (*Service, error) {
 	if o.Format != "" && !slices.Contains(Formats, o.Format) {
 		return nil, fmt.Errorf("log format must be logfmt or json, not %q", o.Format)
@@ -99,13 +101,13 @@ func New(o Options) (*Service, error) {
 // Logger returns the logger of weir.
 func (s *Service) Logger() *slog.Logger { return slog.New(&handler{root: s.root}) }
 
-// Format returns how lines are written now: logfmt or json.
+// Format returns the current log format: logfmt or json.
 func (s *Service) Format() string { return s.root.current.Load().name }
 
-// Registerer returns where to register metrics for /metrics.
+// Registerer returns the Registerer for metrics in /metrics.
 func (s *Service) Registerer() prometheus.Registerer { return s.registry }
 
-// Gatherer returns what /metrics shows.
+// Gatherer returns the Gatherer of /metrics.
 func (s *Service) Gatherer() prometheus.Gatherer { return s.registry }
 
 // Definition describes the service.
@@ -137,7 +139,7 @@ func (s *Service) Run(ctx context.Context, _ service.Host) error {
 	return nil
 }
 
-// Update takes *Arguments.
+// Update applies *Arguments.
 func (s *Service) Update(config any) error {
 	a := config.(*Arguments)
 	format := a.Format
