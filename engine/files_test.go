@@ -36,8 +36,8 @@ func TestLinger(t *testing.T) {
 	})
 }
 
-// TestCallBack: a node that comes back before it has left is the same, for who
-// sends to it now and for who did before.
+// TestCallBack: a node that is added again before it has stopped is the same
+// node, for its earlier and its new senders.
 func TestCallBack(t *testing.T) {
 	bubble(t, func(l *harness) {
 		with := "test.usource \"a\" {\n forward_to = [test.sink.b.receiver]\n}\ntest.sink \"b\" { }"

@@ -41,7 +41,7 @@ func TestLogs(t *testing.T) {
 	f(`meta[labels.app] == ""`, true)
 	f(`lower(line) contains "WARN"`, false)
 
-	// What has no closure runs on expr's own machine, and sees the same.
+	// Nodes without a closure run on expr's own VM, with the same input.
 	f(`split(line, " ")[0] == "level=warn"`, true)
 	f(`any(split(line, "="), {# contains "took"})`, true)
 	f(`len(meta) == 1 && len(labels) == 2`, true)

@@ -160,8 +160,8 @@ func boxes(t *testing.T, svg string) (out []*rect, ends [][2][2]float64) {
 	return out, ends
 }
 
-// check holds what every drawing must: boxes beside each other do not touch,
-// what is in a frame is inside of it, text is inside of its box (of a monospace
+// check checks the properties of every drawing: adjacent boxes do not touch,
+// the content of a frame is inside it, text is inside its box (in a monospace
 // font, 0.602 em wide), and edges begin and end at borders of boxes.
 func check(t *testing.T, c *flowchart.Chart, o flowchart.SVGOptions) {
 	t.Helper()

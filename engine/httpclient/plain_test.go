@@ -76,7 +76,7 @@ func rawServer(t *testing.T, answers ...string) (url string, conns *atomic.Int32
 	return "http://" + l.Addr().String(), conns
 }
 
-// outcome is what a client makes of an answer.
+// outcome is a client's view of a response.
 type outcome struct {
 	Status string
 	Header http.Header

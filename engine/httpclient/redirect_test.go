@@ -120,8 +120,8 @@ func TestRedirectToAnotherHost(t *testing.T) {
 	}
 }
 
-// Clients that Prometheus makes of a config send http_headers wherever they are
-// redirected to: they are not to follow.
+// Clients that Prometheus creates from a config send http_headers to every host
+// to which they are redirected, so they must not follow redirects.
 func TestConfigWithHeaders(t *testing.T) {
 	for text, want := range map[string]bool{"": true, `bearer_token = "x"`: true, `http_headers = { "X-Api-Key" = ["x"] }`: false, "follow_redirects = false": false} {
 		c, err := decode(t, text).Config()

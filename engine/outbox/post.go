@@ -30,7 +30,7 @@ type Answer struct {
 }
 
 // Post sends one request of s. It may keep header. It observes the duration of
-// requests without a response; the caller observes the others.
+// requests without a response; the caller observes that of all other requests.
 func (b *Remote) Post(ctx context.Context, s *RemoteSettings, header http.Header, body []byte) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

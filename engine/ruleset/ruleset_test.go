@@ -181,7 +181,8 @@ func rows(ss ...*batch.Series) *batch.Metrics {
 	return b
 }
 
-// upper leaves upper case alone, drops what begins with x, and derives others.
+// upper keeps upper case, drops names that begin with x, and derives all other
+// series.
 func upper(s *batch.Series) *batch.Series {
 	n := s.Name()
 	switch {
@@ -223,8 +224,8 @@ func TestMapper(t *testing.T) {
 		t.Errorf("%d series were derived", calls)
 	}
 
-	// What was derived of a released series is given back, at a sweep or when
-	// another one gets its ID.
+	// Handles derived from a released series are released by a sweep, or when
+	// another series gets its ID.
 	b.Release()
 	m.Sweep()
 	if !out.Series[1].Released() || a.Released() {

@@ -55,7 +55,7 @@ func TestJSONFields(t *testing.T) {
 	f(`{"a":"","b":{}}`, "a b b.c", "1: 4:{} -")
 	f(`[1,[2,3],{"a":4}]`, "0 1.1 2.a 3", "2:1 2:3 2:4 -")
 
-	// What is no JSON has nothing, or what stands before the mistake.
+	// Text that is not JSON has no values, or only those before the error.
 	f(``, "a", "-")
 	f(`level=info`, "level", "-")
 	f(`"a"`, "a", "-")

@@ -68,7 +68,7 @@ func TestObject(t *testing.T) {
 	f(`{"a":[],"b":{}}`, "a a.0 b", "4:[] - 4:{}")
 	f(`{"0":1}`, "0", "-") // an element is no member
 
-	// What is no JSON has nothing.
+	// Text that is not JSON has no values.
 	for _, text := range []string{
 		``, ` `, `[]`, `"a"`, `1`, `nul`, `null 1`, `{"a":1`, `{"a"`, `{"a":`, `{"a":"x`, `{"a":tru}`, `{"a":01}`, `{"a":1.}`, `{"a":1}}`, `{"a":1} x`,
 		`{"a":1,}`, `{,"a":1}`, `{"a" 1}`, `{"a":1 "b":2}`, `{"a":{"b" 1}}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[1`, `{a:1}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"\`,

@@ -438,7 +438,7 @@ func TestTLS(t *testing.T) {
 	v.applied(func(*server.Arguments) {})
 	want("two")
 
-	// Half a renewal is none.
+	// Half a renewal has no effect.
 	cert, _ := pair(t, "three")
 	write(t, certFile, cert)
 	if err := v.update(func(*server.Arguments) {}); err == nil || !strings.Contains(err.Error(), "certificate and key") {

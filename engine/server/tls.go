@@ -25,7 +25,7 @@ type TLS struct {
 	CertFile string `alloy:"cert_file,attr,optional"`
 	// File with the key, a regular file of at most 1 MiB; it is read again when it changes.
 	KeyFile string `alloy:"key_file,attr,optional"`
-	// What is asked of clients: NoClientCert (the default), RequestClientCert,
+	// Client certificate policy: NoClientCert (the default), RequestClientCert,
 	// RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.
 	ClientAuthType string `alloy:"client_auth_type,attr,optional"`
 	// File with the CA certificates to verify clients with, a regular file of at most 1 MiB.

@@ -51,8 +51,8 @@ type Op struct {
 
 // Call describes an operation.
 type Call struct {
-	// What is a short description of the operation: "send to http://…", "hook
-	// metrics".
+	// What describes the operation in a few words, such as "send to http://…" or
+	// "hook metrics".
 	What string
 	// Since is the time when it began.
 	Since time.Time

@@ -342,7 +342,7 @@ func TestPollingOneDirectory(t *testing.T) {
 		}
 		return nil
 	}
-	// The watches are made anew after an error, and the limit is reached then.
+	// The watches are created again after an error, and then the limit is reached.
 	l.n.Errors <- errors.New("broken")
 	l.idle()
 	l.write("2")
@@ -370,7 +370,7 @@ func TestPollingOneDirectory(t *testing.T) {
 func TestSilentFileSystem(t *testing.T) {
 	l := newHarness(t, nil)
 	l.w.Silent(func(string) string { return "nfs" })
-	// The watches are made anew after an error.
+	// The watches are created again after an error.
 	l.n.Errors <- errors.New("broken")
 	l.idle()
 	if got := l.log.String(); !strings.Contains(got, "does not tell of changes from elsewhere") || !strings.Contains(got, "file_system=nfs") {

@@ -62,7 +62,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// TestUnreadable watches what must not be read, beside a file.
+// TestUnreadable watches paths that must not be read, and a file.
 func TestUnreadable(t *testing.T) {
 	var dirs []string
 	for _, path := range filestest.Special(t, "f") {

@@ -34,9 +34,9 @@ type dirHarness struct {
 	n       int
 }
 
-// save does what is one save. The watcher looks before it and after it, not in
-// between: on a busy machine that may be longer than a burst. What is seen of
-// half a save is tested with a clock that stands still.
+// save performs one save. The watcher compares before and after it, not during
+// it, because on a busy machine f may take longer than a burst. Incomplete
+// saves are tested with a clock that stands still.
 func (h *dirHarness) save(f func()) {
 	h.t.Helper()
 	if h.release == nil {

@@ -32,7 +32,7 @@ func examples() (all []example) {
 }
 
 // TestExamples runs the examples of all entries in each language, each as a
-// script of its own with a test beside it.
+// separate script with a test next to it.
 func TestExamples(t *testing.T) {
 	f := func(lang scripting.Language, ext, test string) {
 		t.Helper()

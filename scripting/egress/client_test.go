@@ -306,7 +306,7 @@ func TestRedirects(t *testing.T) {
 	f("GET", "302", far.URL+"/ok/x", "200 ", `GET "" auth="" key="" accept="text/x" type=""`)
 	f("POST", "302", far.URL+"/ok/x", "200 ", `GET "" auth="" key="" accept="text/x" type=""`)
 	f("POST", "307", far.URL+"/ok/x", "cannot ask NEAR/from: it redirects a request with a body to another host, FAR/ok/x", "")
-	// What is not granted is not asked.
+	// A URL that is not granted is not requested.
 	f("GET", "302", far.URL+"/other", "cannot ask NEAR/from: cannot ask FAR/other: script.allow.http does not grant it", "")
 	f("GET", "302", "http://169.254.169.254/latest/meta-data", "cannot ask NEAR/from: cannot connect to 169.254.169.254: it is link-local", "")
 	f("GET", "302", "http://[fd00:ec2::254]/", "cannot connect to fd00:ec2::254: it is link-local", "")
@@ -324,9 +324,9 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestNamedByPath holds that a host is named only where the pattern's path is
-// met: neither a pattern with a star beside it nor a connection that is kept
-// makes more of it.
+// TestNamedByPath: a host counts as named only if the pattern's path matches as
+// well. A second pattern with a star, or a kept connection, does not change
+// that.
 func TestNamedByPath(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/health", "http://*:*/public/*")})
@@ -379,8 +379,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// resolve returns a resolver that asks a server of the test, which knows the
-// names *.test only: not those that a search list makes of them.
+// resolve returns a resolver that uses a server of the test, which knows only
+// the names *.test, and not those that a search list adds.
 func resolve(t *testing.T, address func(name string) string) *net.Resolver {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -66,7 +66,7 @@ func TestURL(t *testing.T) {
 	f("http://h/x*z", "http://h/x/y/zz", true)
 	f("http://h/", "http://h/x", false)
 	f("http://h/*", "ftp://h/x", false)
-	// What a server or a proxy before it may resolve.
+	// Paths that a server or a proxy may resolve.
 	for _, out := range []string{
 		"..;/admin", "..;x=1/admin", "%2e%2e;/admin", "%2e%2e%3b/admin", "..%3Ba/admin", ".;/x", "%252e%252e/admin", "%252e%252e%252fadmin",
 		"%25252e%25252e/admin", "%25252525252525252e%25252525252525252e/", "..%255cadmin", "..%20/admin", "..%09/admin", "%c0%ae%c0%ae/admin",
@@ -280,7 +280,7 @@ func TestCommand(t *testing.T) {
 	f("/bin/x is-active *", false, "is-active", "a", "b")
 	f("/bin/x is-active ...", true, "is-active")
 	f("/bin/x is-active ...", true, "is-active", "a", "b")
-	// A star is no option, unless the pattern says so.
+	// A star does not match an option, unless the pattern allows it.
 	f("/bin/x /dir *", true, "/dir", "a")
 	f("/bin/x /dir *", true, "/dir", "")
 	f("/bin/x /dir *", false, "/dir", "-delete")
@@ -371,8 +371,8 @@ func FuzzURL(f *testing.F) {
 		if err != nil || !p.Match(to) {
 			return
 		}
-		// What matches is requested: the host that Go's client connects to is the
-		// one that was compared, and no part of the path is resolved away.
+		// If a URL matches, that URL is requested: the host that Go's client connects
+		// to is the one that was compared, and no part of the path is resolved.
 		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 		if p.Named() && host != p.Host() && !sameAddress(host, p.Host()) {
 			t.Fatalf("%q matches %q, whose host is %q", pattern, text, host)

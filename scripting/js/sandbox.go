@@ -99,8 +99,8 @@ func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 			s.own[name] = true
 		}
 	}
-	// All roots get their names before the first is frozen, because freezing one
-	// reaches others.
+	// All roots get their names before the first is frozen, because freezing a
+	// root reaches further roots.
 	type root struct {
 		path string
 		o    *goja.Object

@@ -108,7 +108,7 @@ var expressions = map[string]struct{ hook, expr string }{
 	"metrics.Counter":      {"metrics", `ctx.metrics.counter("c", "A counter.", ["a"])`},
 	"metrics.Gauge":        {"metrics", `ctx.metrics.gauge("g", "A gauge.", ["a"])`},
 	"metrics.Histogram":    {"metrics", `ctx.metrics.histogram("h", "A histogram.", ["a"])`},
-	// What comes from the network: their methods take no more than a name.
+	// Input from the network: the methods take only a name.
 	"http.Request":  {},
 	"http.Response": {},
 }

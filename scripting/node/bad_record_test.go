@@ -150,9 +150,9 @@ func (n *harness) advance(t *testing.T, text string, most float64) float64 {
 	}
 }
 
-// A record that comes alone and cannot be processed is withheld as well, sooner
-// when it is known that the script works on others; a script that works on none
-// is broken, and holds.
+// A single record that cannot be processed is withheld as well, and sooner if
+// the script is known to work on other records. A script that works on no
+// record is broken, and holds its data.
 func TestLoneBadRecord(t *testing.T) {
 	const bad = "{job=\"a\"} bad\n"
 	n := newHarness(t)
@@ -187,8 +187,8 @@ func TestLoneBadRecord(t *testing.T) {
 	}
 }
 
-// What fails because the outside does is no record's fault: nothing is withheld,
-// nor asked for in parts, and all goes on once the outside works.
+// If an external system fails, no record is to blame: nothing is withheld, the
+// batch is not split, and processing continues when the system works again.
 func TestOutsideFails(t *testing.T) {
 	up := false
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -78,7 +78,7 @@ func TestConcurrencyOfLogs(t *testing.T) {
 					counted[s.Label("app")+" "+b.Meta[i][0].Value] = true
 				}
 			}
-			// What one VM counts has no number twice.
+			// One VM never counts the same number twice.
 			if mode == "single" || mode == "partition" {
 				if len(counted) != sources*batches*rows {
 					t.Errorf("%d numbers for %d lines", len(counted), sources*batches*rows)
@@ -121,7 +121,7 @@ func TestRoutedLines(t *testing.T) {
 	}
 }
 
-// TestTimersEmitLines: a timer's lines are sent, beside samples.
+// TestTimersEmitLines: a timer's lines are sent as well as its samples.
 func TestTimersEmitLines(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		n.save(`return weir.transform {

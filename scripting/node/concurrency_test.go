@@ -91,7 +91,7 @@ func large(t testing.TB, source uint64, rows int) *batch.Metrics {
 	return text(t, source, in.String())
 }
 
-// What becomes of the parts of a batch leaves as one, in order.
+// The results of the parts of a batch are sent as one batch, in order.
 func TestParallelJoinsInOrder(t *testing.T) {
 	n := newHarness(t)
 	n.save(`return weir.transform { metrics = function(batch, ctx)
@@ -132,8 +132,8 @@ func TestParallelJoinsInOrder(t *testing.T) {
 	}
 }
 
-// What the source sends again as the same columns leaves as the same columns,
-// and untouched as the same batch, in each mode that splits.
+// In each mode that splits, a repeated column gives the same output columns,
+// and an unchanged batch is sent as the same batch.
 func TestSplitKeepsColumns(t *testing.T) {
 	for _, mode := range []string{`concurrency = "parallel"`, "concurrency = \"partition\"\nby = [\"i\"]"} {
 		n := newHarness(t)
@@ -356,8 +356,8 @@ func TestPoolGrowsWhileVMsWait(t *testing.T) {
 	})
 }
 
-// What a script waits for longer than script.limits.wait is an error to it, and
-// so is what its caller no longer waits for.
+// A wait that is longer than script.limits.wait is an error in the script, and
+// so is one whose caller has given up.
 func TestWaitLimit(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		n.save(`return weir.transform { metrics = function(batch, ctx)

@@ -20,8 +20,9 @@ func (n *harness) exported() string {
 	return fmt.Sprint(config.Redact(x))
 }
 
-// What ctx.export gives is what the config sees, once all is there. A reload
-// keeps it until there is something else, as far as it is declared alike.
+// The config sees the values of ctx.export when all of them are set. After a
+// reload, they stay until they are set again, if their declaration is
+// unchanged.
 func TestExports(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		n.save(`return weir.source {
@@ -78,7 +79,7 @@ func TestWrongExports(t *testing.T) {
 	f(``, `argument values is missing`)
 }
 
-// What a component exports is said where it cannot be done.
+// Exporting is an error in components without the export.
 func TestNoExports(t *testing.T) {
 	n := newHarness(t)
 	n.save(`return weir.source { run = function(ctx) ctx.export {} end }`, "")

@@ -33,7 +33,7 @@ import (
 	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
-// What the blocks of a source that takes requests may say.
+// Valid and invalid blocks of a source that accepts requests.
 func TestRequestsBlock(t *testing.T) {
 	n := newOutside(t, host.Outside{})
 	f := func(def, attrs, wantErr string) {

@@ -94,7 +94,7 @@ func TestQuarantine(t *testing.T) {
 	got = entries(t, n)
 	same(t, got[len(got)-1], "series:2 a 7 1000")
 
-	// What is replayed is not dropped; what the user drops is.
+	// Replayed entries do not count as dropped; entries that the user drops do.
 	n.save(`return weir.transform { metrics = function(batch) end }`, quarantined)
 	ask := func(path string, id uint64) {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// What cannot be stored is not accepted: its source sends it again.
+// A batch that cannot be stored is not accepted, so its source sends it again.
 func TestQuarantineFull(t *testing.T) {
 	n := newHarness(t)
 	n.save(`return weir.transform { metrics = function(batch) batch:each(function(m) if m.name == "a" then error("no") end end) end }`, quarantined)

@@ -226,8 +226,8 @@ func TestReadStorage(t *testing.T) {
 	}
 }
 
-// TestReadInSetup holds that a file that setup has read makes the component anew
-// when it changes, and that no other one does.
+// TestReadInSetup: when a file that setup has read changes, the component is
+// built again. Other files have no effect.
 func TestReadInSetup(t *testing.T) {
 	n := newOutside(t, host.Outside{})
 	dir := t.TempDir()

@@ -72,7 +72,7 @@ weir_script_custom_size 2
 	}
 }
 
-// What cannot be a metric is an error where it is asked for.
+// An invalid metric is an error in the call that creates it.
 func TestOwnMetricsRefused(t *testing.T) {
 	n := newHarness(t)
 	f := func(use, want string) {

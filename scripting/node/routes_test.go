@@ -113,7 +113,8 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("dropped %v", got)
 	}
 
-	// What a save sends elsewhere ends where it went before.
+	// If a reload changes the route of a series, the series ends at its old
+	// receiver.
 	n.want(map[string]string{"main": "a 1;", "errors": `b{why="large"} 20;`}, 1, 20)
 	n.save(`{ outputs = { "errors" }, metrics = function(batch, ctx) ctx.route("errors", 1) end }`,
 		"forward_to = [prometheus.echo.main.receiver]\nroutes {\nerrors = [prometheus.echo.errors.receiver]\n}")

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// A batch that takes longer than a call may is no reason to hold its sources for
-// ever: it gets through in parts, and the health says so.
+// A batch that exceeds the time limit of a call is not held forever: it is
+// processed in parts, and the health reports this.
 func TestHoldInParts(t *testing.T) {
 	const held = "script {\non_error = \"hold\"\nlimits { time = \"1s\" }\n}"
 	// f sends a batch of four to a script that gets through two in time.

@@ -90,7 +90,7 @@ func TestServe(t *testing.T) {
 		n.serve(hook(body), "")
 		same(t, n.do("POST", "/hook?a=1&b=x+y&a=2", "hello\x00\xff", headers...), want)
 	}
-	// What it sees.
+	// Fields of the request.
 	f(`return req.method .. " " .. req.path .. " " .. req.query.a .. req.query.b .. table.concat(req:query_all("a"), "+") .. #req:query_all("c")`, "200 POST /hook 1x y1+20")
 	f(`return req.body`, "200 hello\x00\xff")
 	f(`return req.headers["x-a"] .. req:header("X-A") .. tostring(req:header("X-B")) .. tostring(req.headers["x-b"])`, "200 1, 21, 2nilnil", "X-A", "1", "x-a", "2")
@@ -99,7 +99,7 @@ func TestServe(t *testing.T) {
 	f(`local v, err = req:json() return tostring(v) .. " " .. tostring(err ~= nil)`, "200 nil true")
 	f(`return (req:form()).x or "none"`, "200 none")
 	f(`return req.boby`, "500 the script failed; weir's log says why")
-	// What it answers.
+	// Valid responses.
 	f(``, "200 ")
 	f(`return nil`, "200 ")
 	f(`return 204`, "204 ")
@@ -109,7 +109,7 @@ func TestServe(t *testing.T) {
 	if _, _, h := n.request("POST", "/hook", ""); h.Get("X-Id") != "7" || h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("got headers %v", h)
 	}
-	// What it cannot.
+	// Invalid responses.
 	failed := func(body, why string) {
 		t.Helper()
 		f(body, "500 the script failed; weir's log says why")
@@ -257,8 +257,8 @@ func (n *harness) served(method, path, body string) *httptest.ResponseRecorder {
 
 func source(hook string) string { return "return weir.source { http = { " + hook + " } }" }
 
-// What a request emits was accepted when it is answered; what was not is said,
-// and counted.
+// A request is answered after its records were accepted. Records that were
+// refused are reported and counted.
 func TestRequestsAreAccepted(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		f := func(path, body string, want int) {
@@ -369,7 +369,8 @@ func TestClientIsGone(t *testing.T) {
 	})
 }
 
-// What requests emit while others are on their way goes as one batch.
+// Records of requests that arrive while a batch is being sent are joined into
+// one batch.
 func TestShipmentsAreJoined(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		n.save(source(hook(`ctx.emit { name = "n", labels = { i = req.body }, value = 1 }`)), "")

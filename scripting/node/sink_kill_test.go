@@ -65,7 +65,7 @@ func realSink(dir, url string) (component.Component, error) {
 }
 
 // sinkForever is the process that TestSinkIsKilled kills: four sources send
-// batches and say so on stdout once they are accepted.
+// batches and print to stdout when they are accepted.
 func sinkForever(dir, url string) {
 	c, err := realSink(dir, url)
 	if err == nil {
@@ -92,9 +92,9 @@ func sinkForever(dir, url string) {
 	os.Exit(1)
 }
 
-// TestSinkIsKilled kills a process whose sink sends at full speed, in an outage
-// and out of one. What the process said was accepted arrives after a restart, in
-// the order of each series.
+// TestSinkIsKilled kills a process whose sink sends at full speed, with and
+// without an outage. Records that the process reported as accepted arrive after
+// a restart, in the order of each series.
 func TestSinkIsKilled(t *testing.T) {
 	f := func(up bool) {
 		t.Helper()

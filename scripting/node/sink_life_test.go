@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/scripting/node"
 )
 
-// What is in a sink's quarantine is sent by a replay, and stays unless all of it
-// is delivered.
+// A replay sends the entries in a sink's quarantine. An entry stays unless all
+// of it is delivered.
 func TestSinkReplay(t *testing.T) {
 	const source = `return weir.sink { needs = { http = { "https://hook.example/*" } }, accepts = { "metrics", "logs" }, send = function(batch, ctx)
 		%s
@@ -68,8 +68,8 @@ func TestSinkReplay(t *testing.T) {
 	})
 }
 
-// A sink has all that a script has: setup, teardown, state with migrations, and
-// timers, beside what it sends.
+// A sink has everything that a script has in addition to send: setup, teardown,
+// state with migrations, and timers.
 func TestSinkHooks(t *testing.T) {
 	const source = `
 	local greeting
@@ -161,8 +161,8 @@ func TestSinkLeaksNothing(t *testing.T) {
 	})
 }
 
-// What is in the journal waits, by signal, also what is left of an offer of which
-// some was delivered. After a restart it waits still.
+// Records in the journal are counted as waiting, by signal, including the rest
+// of a partly delivered offer. They are still counted after a restart.
 func TestSinkBacklog(t *testing.T) {
 	const source = `return weir.sink { needs = { http = { "https://hook.example/*" } }, accepts = { "metrics", "logs" }, batch = { max_records = 2 }, send = function(batch, ctx)
 		if string.find(batch:text(), "bad") then

@@ -192,7 +192,7 @@ g stale 1000
 g NaN(0x7ff8000000000000) 1001
 `
 
-// What a sink is given is what was accepted.
+// A sink gets the accepted records.
 func TestSinkSends(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
 		n.save(poster, sinkAttrs)
@@ -258,8 +258,8 @@ batch {
 	})
 }
 
-// What is not delivered is sent again, in order, under the same name, until it
-// is; ctx.retry says when.
+// Records that were not delivered are sent again, in order, with the same ID,
+// until they are delivered; ctx.retry sets the time.
 func TestSinkRetries(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
 		n.save(poster, sinkAttrs)
@@ -308,8 +308,8 @@ func TestSinkWaitsAsLongAsItSays(t *testing.T) {
 	})
 }
 
-// What a sink rejects is lost, counted and said once; a record alone if it is
-// one that is rejected, whatever becomes of the others.
+// Rejected records are lost, counted and reported once. A single record can be
+// rejected independently of the rest of its batch.
 func TestSinkRejects(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
 		n.save(poster, sinkAttrs)
@@ -338,7 +338,7 @@ func TestSinkRejects(t *testing.T) {
 	})
 }
 
-// What retry and reject have said cannot be taken back by a pcall or an error.
+// A pcall or an error cannot undo ctx.retry and ctx.reject.
 func TestSinkCannotSwallowWhatItSaid(t *testing.T) {
 	f := func(body string, posts int, want map[string]float64) {
 		t.Helper()
@@ -360,7 +360,7 @@ func TestSinkCannotSwallowWhatItSaid(t *testing.T) {
 	f(`pcall(function() ctx.reject("no") end)`, 1, map[string]float64{"rejected": 1})
 	f(`ctx.reject("no")  error("and an error")`, 1, map[string]float64{"rejected": 1})
 	f(`ctx.reject(batch[1])  ctx.retry()`, 1, map[string]float64{"rejected": 1})
-	// What is wrong says nothing.
+	// Invalid calls have no effect.
 	f(`ctx.retry{ after = "soon" }`, 2, none)
 	f(`ctx.reject(12)`, 2, none)
 	f(`batch:drop_where("true")`, 1, map[string]float64{"script": 1})
@@ -460,7 +460,8 @@ func TestSinkReloadsUnderLoad(t *testing.T) {
 	})
 }
 
-// What was accepted outlives the process; what is sent when weir stops is sent.
+// Accepted records outlive the process. At shutdown, offers in flight are
+// delivered.
 func TestSinkStops(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
 		n.save(poster, strings.Replace(sinkAttrs, "0s", "1h", 1))

@@ -98,8 +98,8 @@ func TestPollThatFails(t *testing.T) {
 	})
 }
 
-// What a poll emits is sent again until the next one is due, then it is lost; a
-// save in between loses nothing.
+// Records of a poll are retried until the next poll is due, and are then lost.
+// A reload in between loses nothing.
 func TestPollRefused(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		start := time.Now()
@@ -156,7 +156,7 @@ func TestPollLogs(t *testing.T) {
 	})
 }
 
-// What a source routes goes to its outputs.
+// Routed records of a source are sent to its outputs.
 func TestPollRoutes(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		start := time.Now()
@@ -179,8 +179,8 @@ func TestPollRoutes(t *testing.T) {
 	})
 }
 
-// What run emits is sent when it waits; it ends before the next version begins,
-// which loses nothing.
+// Records of run are sent when it waits. It ends before the next version
+// begins, and nothing is lost.
 func TestRun(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		start := time.Now()
@@ -222,7 +222,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// Who sets the clock knows when all that is due has been done.
+// A test that sets the clock can wait until all due work has been done.
 func TestRunSettles(t *testing.T) {
 	n := newHarness(t)
 	n.save(`return weir.source { interval = "1m", poll = function(ctx) ctx.emit { name = "poll", value = 1 } end, run = function(ctx)
@@ -355,8 +355,9 @@ func TestManyReloadsOfSources(t *testing.T) {
 	})
 }
 
-// What a poll, a timer or run could not send yet is not lost when a save does
-// away with them, or when the source goes while it waits for its setup.
+// Records that a poll, a timer or run could not send yet are not lost if a
+// reload removes these hooks, or if the source is removed while it waits for
+// its setup.
 func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
 	const script = `return weir.source {
 		interval = "10m", poll = function(ctx) ctx.emit { name = "polled", value = 1 } end,

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
-// What a script declares does not lift what its block lets it keep.
+// A script's declaration cannot exceed the limit in its block.
 func TestStateLimit(t *testing.T) {
 	n := newHarness(t)
 	const keeps = `return weir.transform {

@@ -136,7 +136,7 @@ func TestPersistentState(t *testing.T) {
 	n.restart(persistent, "")
 	same(t, n.send(b), "a{s=\"x\"} 3\n")
 
-	// What is not persistent does not survive.
+	// State that is not persistent is lost.
 	n.save(counting("counter{}", addOne, "instance"), "")
 	same(t, n.send(b), "a{s=\"x\"} 4\n")
 	n.restart(persistent, "")
@@ -366,7 +366,7 @@ func TestStateControl(t *testing.T) {
 		t.Errorf("%v entries are counted, want 6", got)
 	}
 
-	// What is stored can be read while nothing runs.
+	// Stored state can be read while nothing runs.
 	n.save(counting(`counter{ scope = "persistent" }`, addOne, ""), "")
 	n.send(text(t, 1, "a{s=\"x\"} 0\n"))
 	n.stop()
@@ -389,7 +389,7 @@ func TestStateInHooks(t *testing.T) {
 	in := func(decl, body string) string {
 		return "return weir.transform { state = { x = weir.state." + decl + " }, metrics = function(batch, ctx) " + body + " end }"
 	}
-	// What the answer of series would depend on.
+	// Functions on which the cached result of series would depend.
 	f(`local kept
 return weir.transform { state = { x = weir.state.set{} },
 	metrics = function(batch, ctx) kept = ctx.state.x end,
@@ -404,7 +404,7 @@ return weir.transform { state = { x = weir.state.set{} },
 	if got := n.Health().Message; !strings.Contains(got, "cannot use ctx.state in series") {
 		t.Errorf("got %q", got)
 	}
-	// Values that cannot be kept, and keys that are none.
+	// Values that cannot be stored, and invalid keys.
 	f(in("map{}", `ctx.state.x:set("k", ctx.state.x)`), "cannot keep a state.map in state")
 	f(in("map{}", `ctx.state.x:set(nil, 1)`), "argument key is missing")
 	f(in("map{}", `ctx.state.x:update("k", function() error("boom") end)`), "boom")

@@ -125,7 +125,7 @@ func TestTimerThatFails(t *testing.T) {
 	})
 }
 
-// What nobody takes is sent again until the timer rings again.
+// Refused records are retried until the timer fires again.
 func TestTimerThatIsRefused(t *testing.T) {
 	timed(t, func(t *testing.T, n *harness) {
 		n.save(`local i = 0 return weir.transform { metrics = function() end, every = { ["10s"] = function(ctx)

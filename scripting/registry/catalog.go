@@ -321,9 +321,9 @@ func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, 
 	return s, nil
 }
 
-// testFile returns the test file beside a script, a zero one when there is
-// none. A change of it is a change of the script: it may have been what kept
-// the last one from taking over.
+// testFile returns the test file next to a script, or a zero File if there is
+// none. A change of it counts as a change of the script, because it may have
+// prevented the last version from becoming active.
 func (c *catalog) testFile(l location, deps *dependencies) (test scripting.File, err error) {
 	if c.o.Test == nil || l.embedded {
 		return scripting.File{}, nil

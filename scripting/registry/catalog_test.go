@@ -201,7 +201,7 @@ func TestVersionAndSources(t *testing.T) {
 	change("lib/deep/two.lua", "return )", false)
 }
 
-// What is broken says which files can repair it.
+// A broken registration lists the files that can repair it.
 func TestRepair(t *testing.T) {
 	f := registrytest.NewFolder(t)
 	f.Write("a/b.lua", "local x = require \"x\"\n"+registrytest.Script)

@@ -37,7 +37,7 @@ func (s *entry) check(args any, settled func(string) bool) []*component.Argument
 func (s *entry) checkGrants(b block.Script) (es []*component.ArgumentError) {
 	g, err := b.Allow.Grants()
 	if err != nil {
-		return nil // Validate said so
+		return nil // Validate reported it
 	}
 	if e := block.MissingError(s.Name, &b.Allow, block.MissingGrants(s.Definition.Needs, g)); e != nil {
 		es = append(es, e)

@@ -125,7 +125,8 @@ func TestScriptOutside(t *testing.T) {
 	if r := registrytest.Lookup(t, tested(f), "linked.x.y"); r.Err == nil || strings.Contains(r.Err.Error(), "s3cret") {
 		t.Errorf("got %v", r.Err)
 	}
-	// What is linked within is a script, as in a ConfigMap, and so is the folder a link.
+	// A link inside the folder leads to a script, as in a ConfigMap. The folder
+	// itself may be a link.
 	f.Write("..2025/x.lua", noTransform)
 	link("c/x.lua", "../..2025/x.lua")
 	link("c/y.lua", filepath.Join(f.Dir, "..2025", "x.lua"))

@@ -95,8 +95,8 @@ func benchmarks(ctx context.Context, o Options, targets []target, r *Report) err
 	return nil
 }
 
-// benchmarks measures those of a test file. What counts makes some languages
-// slower, so that time is measured without it.
+// benchmarks runs the benchmarks of a test file. Counting makes some languages
+// slower, so time is measured without it.
 func (t target) benchmarks(ctx context.Context, o Options, counting *suite, r *Report) (err error) {
 	ses, err := newSession(ctx, *t.suite, t.test, t.testLang)
 	if err != nil {
@@ -234,8 +234,8 @@ func (n *testNode) measure(ctx context.Context, in input) (err error) {
 	return err
 }
 
-// repeat calls f for about so long. What it takes and allocates is that of the
-// last round, which has enough calls.
+// repeat calls f for about the given time. The results are those of the last
+// round, which has enough calls.
 func repeat(long time.Duration, f func() error) (took time.Duration, allocs uint64, calls int, err error) {
 	var before, after runtime.MemStats
 	for calls = 1; ; {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
-// What is measured in instructions is the same in every run, and the rest is
-// there.
+// Instruction counts are the same in every run. The other results are present.
 func TestBench(t *testing.T) {
 	write(t, archive(`
 -- scripts/a/work.lua --

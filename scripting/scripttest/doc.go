@@ -1,15 +1,14 @@
-// Package scripttest runs the tests of scripts: the files beside them
-// (x_test.lua) and the examples in their headers. It is behind `weir test`,
-// behind the tests that a saved script must pass before it takes over, and
-// behind `go test ./scripts`.
+// Package scripttest runs the tests of scripts: the test files next to them
+// (x_test.lua) and the examples in their headers. `weir test`, the tests before
+// a new version of a script becomes active, and `go test ./scripts` use it.
 //
-// A component under test is the one that a node would run: found in the
-// catalog, its arguments decoded by engine/config, built by its Registration,
-// behind a gate, with the limits of its block. What differs is around it: a
-// clock that stands still, a source that is the test, and a sink that keeps
-// what comes.
+// A component under test is the same as in a node: it is found in the catalog,
+// its arguments are decoded by engine/config, it is built by its Registration,
+// is behind a gate, and has the limits of its block. Only its environment
+// differs: a clock that stands still, the test as the source, and a sink that
+// keeps the data.
 //
-// The package knows no language. What a test may call is declared here, in
-// tables (api.go, assert.go), which a scripting.Tester binds. Each test file
-// has a VM of its own, and one that a limit stopped is replaced.
+// The package is independent of any language. The functions for tests are
+// declared here, in tables (api.go, assert.go), which a scripting.Tester binds.
+// Each test file has its own VM. A VM that a limit stopped is replaced.
 package scripttest

@@ -67,9 +67,9 @@ func (s *suite) script(ctx context.Context, t target) (f File, found bool) {
 	return f, len(examples) > 0
 }
 
-// example runs one example of a header. What it says of metadata must hold,
-// what it does not say may be anything. got is the output that it should have,
-// when the error is a Failure.
+// example runs one example of a header. Metadata in the example must match;
+// metadata that it omits may be anything. got is the expected output if the
+// error is a Failure.
 func (s *suite) example(ctx context.Context, t target, e scripting.Example) (got string, err error) {
 	if e.InputLine == 0 || e.OutputLine == 0 {
 		return "", errors.New(`cannot run this example: it needs both "Example Input:" and "Example Output:"`)

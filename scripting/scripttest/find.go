@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/scripting/registry"
 )
 
-// defaultDir is the folder of scripts of who names none.
+// defaultDir is the default folder of scripts.
 const defaultDir = "scripts"
 
-// target is a script and the test file beside it; either may be missing.
+// target is a script with its test file; either may be missing.
 type target struct {
 	suite    *suite
 	name     string             // of the component

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Log lines in tests and examples. What a text is follows from what the
-// component takes, or sends: of one with both signals a row that begins with a
-// brace is a log line, so that samples of series with odd names cannot be
-// written there.
+// Log lines in tests and examples. The signals that the component takes or
+// sends determine how a text is parsed. With both signals, a row that begins
+// with a brace is a log line, so samples of series with special names cannot be
+// written.
 
 // bothSignals reports whether s is metrics and logs.
 func bothSignals(s batch.Signals) bool { return s == batch.SignalMetrics|batch.SignalLogs }

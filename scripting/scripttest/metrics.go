@@ -42,10 +42,10 @@ func rows(now int64, bs ...*batch.Metrics) []row {
 	return out
 }
 
-// compare returns the difference of what was wanted and what came, "" when
-// there is none: the same series with the same values, bit for bit, times,
-// start times and exemplars, in whatever order. What want says of type, help
-// and unit must hold; with exact, it must be all there is.
+// compare returns the difference between the expected and the actual rows, or
+// "" if there is none: the same series with the same values, bit for bit,
+// times, start times and exemplars, in any order. Type, help and unit in want
+// must match; with exact, got must not have more of them.
 func compare(want, got []row, exact bool) string {
 	w, g := lines(want, want, exact, false), lines(got, want, exact, true)
 	slices.Sort(w)
@@ -104,9 +104,9 @@ func lines(rs, said []row, exact, missing bool) []string {
 	return out
 }
 
-// withoutAdded returns the rows that came out without labels that were added to
-// those that went in. What came from what is told by the labels: a row came
-// from the one that shares most with it, among those whose labels it all has.
+// withoutAdded returns the output rows without labels that were added to the
+// input rows. The labels determine the input row of an output row: the row that
+// shares the most labels, among those whose labels it contains.
 func (o *output) withoutAdded() []row {
 	used := make([]bool, o.in.Len())
 	var out []row

@@ -126,7 +126,8 @@ func closeAll(nodes []*testNode) (first error) {
 	return first
 }
 
-// open is weir.test.component: of a file beside the test, or of a block name.
+// open implements weir.test.component, for a file next to the test or for a
+// block name.
 func (s *session) open(what string, args scripting.Value) (*testNode, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
@@ -191,7 +192,8 @@ func (s *session) addBlock(o opened) int {
 	return i
 }
 
-// component is the block name of a file beside the test file, or what is one.
+// component returns the block name of a file next to the test file, or its
+// argument if it is a block name.
 func (s *session) component(what string) (string, error) {
 	for _, l := range s.langs {
 		for _, ext := range l.Extensions() {

@@ -172,7 +172,7 @@ func TestNetwork(t *testing.T) {
 	f("GET", "/metrics", "10.0.0.2:99", "", false, 401)
 	f("GET", "/metrics", "10.0.0.2:99", login, false, 200)
 	f("GET", "/metrics", "10.0.0.2:99", token, true, 200)
-	// What is for everyone, and what components serve.
+	// Public routes, and routes of components.
 	f("GET", "/api/v0/status", "10.0.0.2:99", "", false, 200)
 	f("GET", "/-/ready", "10.0.0.2:99", "", false, 503)
 	f("POST", "/api/v0/component/x/y", "10.0.0.2:99", "", false, 200)
@@ -311,7 +311,7 @@ func TestHiddenCredentials(t *testing.T) {
 	f(path, "Bearer "+s.Token(), "", `authorization "", cookies ""`)
 	f("/extra/x", "Bearer "+s.Token(), "weir_session=x", `authorization "", cookies ""`)
 	f(path, "", "a=b; weir_session=x; c=d", `authorization "", cookies "a=b; c=d"`)
-	// What a script checks itself.
+	// Credentials that a script checks itself.
 	f(path, "Basic b3RoZXI6c2VjcmV0", "", `authorization "Basic b3RoZXI6c2VjcmV0", cookies ""`)
 	f(path, "Bearer other", "", `authorization "Bearer other", cookies ""`)
 	for _, path := range []string{path, "/extra/x"} {

@@ -77,7 +77,7 @@ func TestAuth(t *testing.T) {
 	f("/-/healthy", "me", "pass word", 401)
 	f("/-/healthy", "me", "new", 200)
 
-	// Who knows the password may call weir by any name.
+	// A client with the password may use any host name.
 	if status, _ := get(t, c, "GET", base+"/api/v0/status", "Host", "collector.example", "Authorization", "Basic bWU6bmV3"); status != 200 {
 		t.Errorf("by another name: got %d", status)
 	}

@@ -100,7 +100,7 @@ func keyPair(t *testing.T, cert, key string) tls.Certificate {
 	return p
 }
 
-// file writes a file that takes the place of the one before at once.
+// file atomically replaces a file.
 func file(t *testing.T, path, content string) string {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {

@@ -120,7 +120,7 @@ func TestNodePage(t *testing.T) {
 	if status, body := get(t, c, "GET", base+"/node/nobody"); status != 404 || body != "there is no node nobody" {
 		t.Errorf("got %d %s", status, body)
 	}
-	// What modules have inside is reached by its whole name.
+	// Nodes inside modules are reached by their whole name.
 	if status, body := get(t, c, "GET", base+"/api/v0/component/m.one/a.source.y/metrics"); status != 200 || body != "GET /metrics" {
 		t.Errorf("in a module: got %d %q", status, body)
 	}
@@ -160,7 +160,7 @@ func TestLastBatch(t *testing.T) {
 	}
 }
 
-// TestLines: log lines are shown and counted beside samples.
+// TestLines: log lines are shown and counted like samples.
 func TestLines(t *testing.T) {
 	h := house(t)
 	in, out := new(flow.Stats), new(flow.Stats)

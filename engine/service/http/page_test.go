@@ -42,7 +42,7 @@ func script(t *testing.T) string {
 }
 
 var (
-	// What is no code: strings, comments, and what the template fills in.
+	// Text that is not code: strings, comments, and template actions.
 	notCode = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|\{\{[^}]*\}\}`)
 	// A name, with the character before it and the one behind.
 	usedName = regexp.MustCompile(`(^|[^\w$.]|\.\.\.)([A-Za-z_$][\w$]*)\s*(:?)`)

@@ -256,8 +256,8 @@ func TestGuesses(t *testing.T) {
 	clk.Advance(6 * time.Second)
 	f(guesser, right, 200)
 
-	// What needs no login is not held up by wrong ones, and does not tell them
-	// from right ones.
+	// Routes without a login are not delayed by wrong passwords, and do not reveal
+	// whether a password is right.
 	update(t, s, &http.Arguments{Auth: &http.AuthArguments{Basic: &http.BasicArguments{Username: "me", Password: "other"},
 		Filter: &http.FilterArguments{Paths: []string{"/api"}, AuthenticateMatchingPaths: true}}})
 	guesser = client(t, nil)

@@ -274,7 +274,7 @@ func TestClientCertificates(t *testing.T) {
 	f("RequireAndVerifyClientCert", ca.pem, good, true)
 	f("RequireAndVerifyClientCert", ca.pem, bad, false)
 
-	// Who came before a certificate was asked for has to come again.
+	// Connections from before a client certificate was required must reconnect.
 	update(t, s, with("NoClientCert", ""))
 	old := tlsClient(t, ca, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	if status, _ := get(t, old, "GET", "https://"+s.Address()+"/-/healthy"); status != 200 {
