@@ -11,7 +11,7 @@ import (
 
 func TestHeaderLines(t *testing.T) {
 	h := scripting.ParseHeader(strings.Split(`scripts/a/x.lua
-What it does.
+It does something.
 
 Example Args:
   a = 1

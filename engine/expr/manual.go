@@ -104,7 +104,7 @@ VALUES
 
 A number is written 12, 1.5, 1e6 or 0xff. A string is written "text" or 'text', with
 escapes such as \n, \" and \\, or between backquotes without escapes. A list is
-written [1, 2, 3], a map {"a": 1}. true, false and nil are values as well. What is
+written [1, 2, 3], a map {"a": 1}. true, false and nil are values as well. Text
 between /* and */, or after //, is a comment.
 
 Whole numbers and numbers with a fraction can be mixed. Nothing else is converted

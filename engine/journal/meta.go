@@ -141,7 +141,7 @@ func (j *Journal) readMeta() (meta, error) {
 		}
 		return meta{}, nil
 	}
-	j.o.Logger.Warn("cannot read the journal's meta file; it is made anew", "path", filepath.Join(j.dir, metaName), "err", err)
+	j.o.Logger.Warn("cannot read the journal's meta file; it is created again", "path", filepath.Join(j.dir, metaName), "err", err)
 	return meta{}, nil
 }
 

@@ -51,8 +51,7 @@ type Op struct {
 
 // Call describes an operation.
 type Call struct {
-	// What describes the operation in a few words, such as "send to http://…" or
-	// "hook metrics".
+	// The name of the operation, such as "send to http://…" or "hook metrics".
 	What string
 	// Since is the time when it began.
 	Since time.Time

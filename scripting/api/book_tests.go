@@ -47,7 +47,7 @@ func (b *Book) tests(lua, js *scripting.TestAPI) {
 	for _, m := range lua.Tables {
 		b.module(m)
 	}
-	b.area("expect", "What a test in JavaScript expects of a value: expect(x).toEqual(y), expect(x).not.toBe(y), await expect(promise).resolves.toBe(y).", "expect(x).", js.Matchers, "expect.", js.Expect)
+	b.area("expect", "Matchers for values in JavaScript tests: expect(x).toEqual(y), expect(x).not.toBe(y), await expect(promise).resolves.toBe(y).", "expect(x).", js.Matchers, "expect.", js.Expect)
 	if js.Spies != nil {
 		b.area("vi", js.Spies.Doc, "vi.", js.Spies.Funcs, "spy.", js.Spy)
 	}

@@ -125,7 +125,7 @@ func (w *tsTypes) shapes() {
 			w.line("}")
 		}
 	}
-	w.line("\n/** What ctx has if needs says so. */\nexport interface Outside {")
+	w.line("\n/** Members of ctx that require an entry in needs. */\nexport interface Outside {")
 	w.indented(func() {
 		for i := range t.Context.Methods {
 			if f := &t.Context.Methods[i]; tsOutside[f.Name] {

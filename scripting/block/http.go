@@ -145,7 +145,7 @@ var listenDocs = map[string]string{
 	"listen.tls.key_pem":               "Key of the certificate, as PEM text.",
 	"listen.tls.cert_file":             "File with the certificate, a regular file of at most 1 MiB; it is read again when it changes.",
 	"listen.tls.key_file":              "File with the key, a regular file of at most 1 MiB; it is read again when it changes.",
-	"listen.tls.client_auth_type":      "What is asked of clients: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+	"listen.tls.client_auth_type":      "Client certificate policy: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
 	"listen.tls.client_ca_file":        "File with the CA certificates to verify clients with, a regular file of at most 1 MiB.",
 	"listen.tls.client_ca":             "CA certificates to verify clients with, as PEM text.",
 	"listen.tls.cipher_suites":         "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated.",

@@ -133,7 +133,7 @@ func splitPort(s string) (host, port string, err error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return "", "", fmt.Errorf("its port %q is none of 1 to 65535", port)
+		return "", "", fmt.Errorf("its port %q is not between 1 and 65535", port)
 	}
 	return host, strconv.FormatUint(n, 10), nil
 }

@@ -400,7 +400,7 @@ func TestErrorsOfData(t *testing.T) {
 	f(`ctx.emit(batch)`, `cannot emit an array: it must be an object or a record`)
 	f(`ctx.emit(batch[0].labels)`, `cannot emit an object: it must be an object or a record`)
 	f(`ctx.emit({ name: "x", value: 1, nope: 1 })`, `cannot set "nope" of a copy of a record`)
-	f(`ctx.emit({ line: "x" })`, `cannot emit log records: the script does not send logs; say so by sends: ["metrics", "logs"]`)
+	f(`ctx.emit({ line: "x" })`, `cannot emit log records: the script does not send logs; add sends: ["metrics", "logs"]`)
 	f(`ctx.route("nope", batch[0])`, `nope`)
 	f(`batch.each((m: any) => batch.each(() => {}))`, `cannot use each inside of each`)
 	f(`batch.each(async (m: any) => {})`, `cannot wait in each`)

@@ -7,7 +7,7 @@ import (
 
 func TestImports(t *testing.T) {
 	f := build(t, `import { defineTransform } from "weir"
-import { one, next, Shape } from "./beside"
+import { one, next, Shape } from "./shapes"
 import type { Name } from "./types"
 import "./types"
 import * as all from "../lib/shapes.js"
@@ -22,7 +22,7 @@ export default defineTransform({
     try { (countries as any).de.name = "x" } catch (err) { ctx.log.info(String(err)) }
   },
 })
-`, "", "test/beside.ts", `export interface Shape { sides: number }
+`, "", "test/shapes.ts", `export interface Shape { sides: number }
 export let one = 1
 export function next(n: number): number { return n + 1 }
 `, "lib/shapes.ts", `export const name = "shapes"

@@ -88,7 +88,7 @@ func TestWrongLayout(t *testing.T) {
 func TestWrongHosted(t *testing.T) {
 	o := engine.NewDynamicObject(&box{})
 	if !mirrors(o, reflect.TypeFor[goja.DynamicObject]()) {
-		t.Error("an object that we mirror is none")
+		t.Error("an object that we mirror has another layout")
 	}
 	if mirrors(o, reflect.TypeFor[goja.DynamicArray]()) || mirrors(engine.NewObject(), reflect.TypeFor[goja.DynamicObject]()) || mirrors(engine.NewDynamicArray(nil), reflect.TypeFor[goja.DynamicObject]()) {
 		t.Error("something else is an object that we mirror")

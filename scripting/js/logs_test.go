@@ -170,7 +170,7 @@ export default defineTransform({
 	}
 	refused := toSamples("")
 	refused.sendLogs(t, "{app=\"a\"} x\n")
-	if h := refused.Health(); !strings.Contains(h.Message, `cannot emit samples: the script does not send metrics; say so by sends: ["metrics", "logs"]`) {
+	if h := refused.Health(); !strings.Contains(h.Message, `cannot emit samples: the script does not send metrics; add sends: ["metrics", "logs"]`) {
 		t.Errorf("got %s", h.Message)
 	}
 }

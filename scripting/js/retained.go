@@ -33,7 +33,7 @@ func (v *vm) retained() error {
 	}
 	v.broken = true
 	e := v.prog.main.file.Error(0, v.hook, fmt.Errorf("%w: the script holds more than %s between calls%s", scripting.ErrLimit, sizeText(v.budget.heap.limit), v.budget.heap.setting))
-	e.Hint = "a variable outside of the hooks grows; each VM has its own, and it now starts anew"
+	e.Hint = "a variable outside of the hooks grows; each VM has its own, and it now starts again"
 	return e
 }
 

@@ -144,5 +144,5 @@ func (v *vm) notSent(what, signal string) error {
 	if v.out == nil && v.outLogs == nil {
 		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")
 	}
-	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends: ["metrics", "logs"] in its definition`, what, signal)
+	return fmt.Errorf(`cannot emit %s: the script does not send %s; add sends: ["metrics", "logs"] to its definition`, what, signal)
 }

@@ -319,7 +319,7 @@ func (v *vm) notSent(what, signal string) error {
 	if !v.call.canEmit() {
 		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")
 	}
-	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends = { "metrics", "logs" } in its definition`, what, signal)
+	return fmt.Errorf(`cannot emit %s: the script does not send %s; add sends = { "metrics", "logs" } to its definition`, what, signal)
 }
 
 // lineTable reads a table as a log record.

@@ -161,7 +161,7 @@ return weir.transform {
 	}
 	refused := build(t, strings.Replace(toSamples, "sends = %s,", "", 1), "")
 	refused.sendLogs(t, "{app=\"a\"} x\n")
-	if h := refused.Health(); !strings.Contains(h.Message, `cannot emit samples: the script does not send metrics; say so by sends = { "metrics", "logs" }`) {
+	if h := refused.Health(); !strings.Contains(h.Message, `cannot emit samples: the script does not send metrics; add sends = { "metrics", "logs" }`) {
 		t.Errorf("got %s", h.Message)
 	}
 

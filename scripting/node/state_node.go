@@ -234,7 +234,7 @@ var (
 	stateBytes   = prometheus.NewDesc("weir_script_state_bytes", "Memory of the entries of the script's state, in bytes.", []string{"state"}, nil)
 	stateEvicted = prometheus.NewDesc("weir_script_state_entries_evicted_total", "Entries of the script's state that went for want of room.", []string{"state"}, nil)
 	stateRefused = prometheus.NewDesc("weir_script_state_entries_refused_total", "Entries that the script's state did not take: it was full, or they were too large.", []string{"state"}, nil)
-	stateWritten = prometheus.NewDesc("weir_script_state_written_bytes_total", "What was written to disk of persistent state, in bytes.", nil, nil)
+	stateWritten = prometheus.NewDesc("weir_script_state_written_bytes_total", "Persistent state written to disk, in bytes.", nil, nil)
 )
 
 // Describe sends the metrics' descriptions.

@@ -32,7 +32,7 @@ func (s *session) vitest(api *scripting.TestAPI) {
 			scripting.Function{Name: name + ".each", Doc: "Declares a test for each case: test.each(cases)(name, fn), like describe.each.", Params: []scripting.Param{casesParam}})
 	}
 	api.Globals = append(api.Globals, s.beforeEach(), s.afterEach(),
-		s.aroundFunc("before_all", "Runs fn once, before the first test of the group. What it opens lives as long as the file.", func(g *group) *[]scripting.Callback { return &g.beforeAll }),
+		s.aroundFunc("before_all", "Runs fn once, before the first test of the group. Resources that it opens stay open until the end of the file.", func(g *group) *[]scripting.Callback { return &g.beforeAll }),
 		s.aroundFunc("after_all", "Runs fn once, after the last test of the group.", func(g *group) *[]scripting.Callback { return &g.afterAll }),
 		s.benchFunc())
 	api.Matchers, api.Expect, api.Spies, api.Spy = matchers, expects, vi, spyMethods

@@ -84,7 +84,7 @@ func suites() map[string]CipherSuite {
 func named[T any](to *T, names map[string]T, text []byte) error {
 	v, ok := names[string(text)]
 	if !ok {
-		return fmt.Errorf("%q is none of %s", text, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
 	*to = v
 	return nil

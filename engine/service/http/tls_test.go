@@ -151,7 +151,7 @@ func TestRenewal(t *testing.T) {
 	}
 	file(t, keyFile, "nonsense")
 	if err := s.Update(a); err == nil || !strings.HasPrefix(err.Error(), "cannot use key_file: ") || strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("got %v for a key that is none", err)
+		t.Errorf("got %v for an invalid key", err)
 	}
 	if got := served(t, ca, s.Address()); got != "two" {
 		t.Errorf("got %s after a broken key", got)
@@ -367,10 +367,10 @@ func TestArguments(t *testing.T) {
 	f("tls {\ncert_pem = BROKEN\nkey_pem = KEY\n}", "c.alloy:3:1: cannot use cert_pem: x509: malformed certificate")
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_ca_file = \"ca\"\n}", "c.alloy:5:1: client_ca_file has no use when client_auth_type is NoClientCert")
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_ca_pem = \"ca\"\nclient_auth_type = \"RequireAndVerifyClientCert\"\n}", "c.alloy:5:1: cannot use client_ca_pem: there is no certificate in it")
-	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_auth_type = \"all\"\n}", `c.alloy:5:20: tls.client_auth_type: "all" is none of NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert, VerifyClientCertIfGiven`)
+	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_auth_type = \"all\"\n}", `c.alloy:5:20: tls.client_auth_type: "all" is not one of NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert, VerifyClientCertIfGiven`)
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nmin_version = \"TLS13\"\nmax_version = \"TLS12\"\n}", "c.alloy:5:1: min_version TLS13 is newer than max_version TLS12")
-	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nmin_version = \"1.2\"\n}", `c.alloy:5:15: tls.min_version: "1.2" is none of TLS10, TLS11, TLS12, TLS13`)
-	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\ncurve_preferences = [\"P1\"]\n}", `c.alloy:5:22: tls.curve_preferences[0]: "P1" is none of CurveP256, CurveP384, CurveP521, X25519`)
+	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nmin_version = \"1.2\"\n}", `c.alloy:5:15: tls.min_version: "1.2" is not one of TLS10, TLS11, TLS12, TLS13`)
+	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\ncurve_preferences = [\"P1\"]\n}", `c.alloy:5:22: tls.curve_preferences[0]: "P1" is not one of CurveP256, CurveP384, CurveP521, X25519`)
 	f("tls {\nwindows_certificate_filter {\nserver {\nstore = \"MY\"\n}\n}\n}", "c.alloy:3:1: windows_certificate_filter is not supported: give the certificate with cert_file and key_file")
 	f("auth {\nbasic {\nusername = \"u\"\n}\n}", "c.alloy:3:1: missing required attribute auth.basic.password")
 	f("auth { }", "c.alloy:2:1: warning: auth has no effect without a block basic: clients are not asked for a password")
