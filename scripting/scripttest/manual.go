@@ -29,8 +29,8 @@ func API(words scripting.TestWords) *scripting.TestAPI {
 // spyManual is about what a language makes itself.
 const spyManual = `
 Spies record the calls of functions of the test, and of the modules that it
-requires. A component has its own VM, whose calls are not recorded. Functions that
-were replaced in a table are restored when the test ends.
+requires. A component has its own VM, whose calls are not recorded. Functions
+that were replaced in a table are restored when the test ends.
   spy.new(fn)              a function that calls fn
   spy.on(table, name)      puts a spy in place of a function
   stub(table, name, …)     puts in its place what only returns the rest
