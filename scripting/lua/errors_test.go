@@ -25,8 +25,8 @@ func TestLoadErrors(t *testing.T) {
 			if diff := cmp.Diff(want, strings.Split(r.Err.Error(), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if r.NewArgs != nil || r.Build != nil || r.Version != "" {
-				t.Error("a broken registration has more than name, sources and error")
+			if r.NewArgs != nil || r.Build != nil || r.Version == "" {
+				t.Error("a broken registration has a version, but no arguments and no component")
 			}
 		})
 	}
