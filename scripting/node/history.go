@@ -113,8 +113,8 @@ func (c *Component) unpin() (*Switch, error) {
 	return &Switch{From: c.script.Version, To: c.script.History.Unpin(c.opts.ID)}, nil
 }
 
-// version returns the version whose ID begins with a prefix; the one before the
-// running one if that is empty.
+// version returns the version whose ID begins with prefix. If prefix is empty,
+// it returns the version that was active before the running one.
 func (c *Component) version(prefix string) (v versions.Version, err error) {
 	id, record := c.opts.ID, c.script.History.Record()
 	if prefix == "" {
