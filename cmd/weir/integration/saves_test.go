@@ -47,7 +47,7 @@ demo.mark "default" {
 	for n := 1; n <= saves; n++ {
 		if n%20 == 0 { // a mistake: the previous version continues
 			write(t, script, version(n)+"a mistake\n")
-			weir.await(n/20, `cannot reload demo\.mark\S+ \S*mark\.lua:7:`)
+			weir.await(n/20, `cannot reload demo\.mark\S+ running version \w+; \w+ refused by compile: \S*mark\.lua:7:`)
 		}
 		if n%3 == 0 { // like vim
 			write(t, script+".new", version(n))

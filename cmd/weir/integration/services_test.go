@@ -65,7 +65,7 @@ func TestServicesMoveUnderLoad(t *testing.T) {
 
 	sink.set(func(_ int, w http.ResponseWriter, _ *http.Request) bool { return cut(w) })
 	flows()
-	weir.after(func() { write(t, path, config(other, secure)) }, `reloaded config\.alloy \(.*\), 2 of 5 nodes rebuilt, 1 updated"\n`)
+	weir.after(func() { write(t, path, config(other, secure)) }, `reloaded config\.alloy \(.*\), 2 of 5 nodes rebuilt, 1 updated.*"\n`)
 	wire.moves(t, fmt.Sprint("127.0.0.1:", other))
 	flows()
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
