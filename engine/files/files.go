@@ -11,8 +11,8 @@
 //     returns, no other operation is started for the path: see [HungError].
 //   - [ReadIn] follows links only inside a folder, even if links change.
 //
-// It is not for files that weir writes to, nor for log files, which are read
-// for as long as they grow. All functions are safe for concurrent use.
+// [Replace] writes a file of weir itself. The package is not for log files, which are
+// read for as long as they grow. All functions are safe for concurrent use.
 package files
 
 import (

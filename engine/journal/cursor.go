@@ -89,7 +89,7 @@ func (c *cursorFile) write(path string, content []byte, sync bool) error {
 	// This is the first save of this process: the existing file may be of another
 	// version, or damaged.
 	file := append(make([]byte, c.offset()), c.slot(content)...)
-	if err := replaceFile(path, file, sync); err != nil {
+	if err := files.Replace(path, file, sync); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
@@ -195,25 +195,4 @@ func parsePositions(b []byte, skip int) (done []uint64, next uint64, err error) 
 		done[i] = le.Uint64(b[8+8*i:])
 	}
 	return done, next, nil
-}
-
-// replaceFile writes a file atomically: a reader sees the old or the new
-// content.
-func replaceFile(path string, content []byte, sync bool) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	return err
 }

@@ -167,7 +167,7 @@ func (j *Journal) writeMeta() error {
 	if old, err := files.Read(path, 1<<20); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
-	return replaceFile(path, b, false)
+	return files.Replace(path, b, false)
 }
 
 // setAside renames a file of an unknown version so that it is kept but not

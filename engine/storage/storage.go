@@ -164,12 +164,7 @@ func (l *Lock) writeOwner(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Rename, so that another process never reads an incomplete file.
-	tmp := filepath.Join(l.dir, infoFile+".tmp")
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(l.dir, infoFile))
+	return files.Replace(filepath.Join(l.dir, infoFile), append(b, '\n'), false)
 }
 
 func readOwner(dir string) (o Owner) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // MaxEntries is the maximum number of entries in a store, whatever their size.
@@ -94,7 +95,7 @@ func (s *Store) open() error {
 	s.entries, s.size, s.next = nil, 0, 1
 	for _, d := range names {
 		path := filepath.Join(s.dir, d.Name())
-		if strings.HasSuffix(d.Name(), tmp) {
+		if strings.HasSuffix(d.Name(), files.Unfinished) {
 			_ = os.Remove(path) // the process died while writing it, so it was not reported as stored
 			continue
 		}
@@ -126,8 +127,6 @@ func (s *Store) setAside(path string, why error) {
 	s.logger.Warn("a file of the quarantine cannot be read and is set aside", "path", path+aside, "err", why)
 }
 
-const tmp = ".tmp"
-
 // Put stores data and returns the ID of the entry. It is stored once Put
 // returns without an error.
 func (s *Store) Put(e Entry, data []byte) (id uint64, err error) {
@@ -153,18 +152,7 @@ func (s *Store) Put(e Entry, data []byte) (id uint64, err error) {
 	return e.ID, nil
 }
 
-// writeFile writes a file atomically.
-func writeFile(path string, b []byte) error {
-	t := path + tmp
-	err := os.WriteFile(t, b, 0o600)
-	if err == nil {
-		err = os.Rename(t, path)
-	}
-	if err != nil {
-		_ = os.Remove(t)
-	}
-	return err
-}
+func writeFile(path string, content []byte) error { return files.Replace(path, content, false) }
 
 // shrink drops entries beyond the limits. mu is held.
 func (s *Store) shrink() {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/files"
 )
 
 var start = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -136,7 +137,7 @@ func TestBounds(t *testing.T) {
 func TestUnfinished(t *testing.T) {
 	l := newHarness(t)
 	l.put("one")
-	left := filepath.Join(l.dir, fileName(2)+tmp)
+	left := filepath.Join(l.dir, fileName(2)+files.Unfinished)
 	if err := os.WriteFile(left, []byte("weirq"), 0o600); err != nil {
 		t.Fatal(err)
 	}

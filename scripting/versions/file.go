@@ -38,26 +38,12 @@ func writeRecord(path string, r Record) error {
 	return writeFile(path, append(append(out, sum[:]...), b...))
 }
 
-// writeFile writes a file that is there whole or not at all.
-func writeFile(path string, b []byte) error {
+// writeFile writes a file and creates its directory.
+func writeFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path+tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(path+tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(path + tmp)
-	}
-	return err
+	return files.Replace(path, content, true)
 }
 
 func readRecord(path string) (r Record, err error) {

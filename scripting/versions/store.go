@@ -24,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 const (
@@ -32,7 +34,6 @@ const (
 	earlier = "tested-scripts" // under the storage path: what this package wrote before
 	suffix  = ".history"
 	aside   = ".damaged"
-	tmp     = ".tmp"
 
 	// maxFiles bounds the number of records.
 	maxFiles = 1000
@@ -432,7 +433,7 @@ func (s *Store) Sweep() {
 		info, err := e.Info()
 		switch name := e.Name(); {
 		case err != nil: // it has gone meanwhile
-		case strings.HasSuffix(name, tmp):
+		case strings.HasSuffix(name, files.Unfinished):
 			remove(path) // the process died while it wrote it
 		case !strings.HasSuffix(name, suffix) && !strings.HasSuffix(name, aside):
 		case s.seen[path]:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/weir-run/weir/engine/files"
 )
 
 func newStore(t *testing.T) (*Store, *bytes.Buffer) {
@@ -350,8 +351,8 @@ func TestKilled(t *testing.T) {
 	// Between the texts and the record.
 	must(t, writeFile(s.textPath(hash("2")), []byte("2")))
 	// In the middle of a text, and of a record.
-	must(t, os.WriteFile(s.textPath(hash("3"))+tmp, []byte("half"), 0o600))
-	must(t, os.WriteFile(s.path("a.x", "/s")+tmp, []byte("half"), 0o600))
+	must(t, os.WriteFile(s.textPath(hash("3"))+files.Unfinished, []byte("half"), 0o600))
+	must(t, os.WriteFile(s.path("a.x", "/s")+files.Unfinished, []byte("half"), 0o600))
 	s = reopen(s)
 	activate(t, s, "a.x", "1", "n", minute(1))
 	s.Sweep()
@@ -402,7 +403,7 @@ func TestSweep(t *testing.T) {
 	for _, script := range []string{"a.used", "a.unused", "a.recent"} {
 		activate(t, s, script, script, "n", start)
 	}
-	must(t, os.WriteFile(filepath.Join(s.dir, "x"+suffix+tmp), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(s.dir, "x"+suffix+files.Unfinished), nil, 0o600))
 	must(t, os.WriteFile(filepath.Join(s.dir, "x"+suffix+aside), nil, 0o600))
 	earlierStore := filepath.Join(filepath.Dir(s.dir), earlier, "x.tested")
 	must(t, os.MkdirAll(filepath.Dir(earlierStore), 0o700))

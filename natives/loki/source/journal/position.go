@@ -246,7 +246,11 @@ func (p *position) save(now time.Time) error {
 	if p.foreign != nil {
 		b.WriteString(foreignPrefix + p.foreign.String() + "\n")
 	}
-	if err := replace(p.path, b.String(), renewed); err != nil {
+	err := os.MkdirAll(filepath.Dir(p.path), 0o700)
+	if err == nil {
+		err = files.Replace(p.path, []byte(b.String()), renewed)
+	}
+	if err != nil {
 		p.mu.Lock()
 		p.moved = true
 		p.mu.Unlock()
@@ -267,27 +271,6 @@ func (cs cursors) sorted() []journalfile.Cursor {
 	return slices.SortedFunc(maps.Values(cs), func(a, b journalfile.Cursor) int {
 		return cmp.Or(cmp.Compare(b.Realtime, a.Realtime), bytes.Compare(a.SeqnumID[:], b.SeqnumID[:]))
 	})
-}
-
-// replace atomically replaces a file. If sync is set, it also flushes the file to
-// the disk.
-func replace(path, content string, sync bool) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
 }
 
 // bootID returns the boot ID of the machine, or "" if there is none.
