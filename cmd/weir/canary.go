@@ -1,16 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weir-run/weir/engine/control"
 )
 
 func promoteCommand(t *terminal) *cobra.Command {
@@ -32,27 +26,10 @@ the exit code is 1; it is 2 when no weir runs with the storage path.`,
 			if err := checkStorage(dir); err != nil {
 				return err
 			}
-			return promote(cmd.Context(), t, dir, args[0])
+			answer, err := ask(cmd.Context(), dir, http.MethodPost, controlPath(args[0], "canary/promote", ""), "", nil)
+			return copyAnswer(t.out, answer, err)
 		}),
 	}
 	storageFlag(cmd.Flags(), &dir)
 	return cmd
-}
-
-// promote has the canary of a node take over and prints the answer.
-func promote(ctx context.Context, t *terminal, dir, node string) error {
-	u := &url.URL{Path: "/api/v0/control/" + node + "/canary/promote"}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL(u.String()), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask weir: %w", err)
-	}
-	body, err := answer(control.Client(dir).Do(req))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if _, err := io.Copy(t.out, body); err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return nil
 }

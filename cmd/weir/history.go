@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -156,7 +157,7 @@ func historyOf(ctx context.Context, dir, node string) (h nodeHistory, err error)
 	if err := checkScripted(ctx, dir, node); err != nil {
 		return h, err
 	}
-	return h, askJSON(ctx, dir, "/api/v0/control/"+node+"/history", &h)
+	return h, askJSON(ctx, dir, http.MethodGet, "/api/v0/control/"+node+"/history", nil, &h)
 }
 
 // checkScripted returns an error unless a node of the running weir is a script.

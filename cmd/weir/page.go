@@ -1,17 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/control"
 )
 
 func pageCommand(t *terminal) *cobra.Command {
@@ -45,12 +38,12 @@ The exit code is 2 when no weir runs with the storage path.`,
 			return nil
 		},
 		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			text, ok, err := postTo(cmd.Context(), dir, "/-/page", "text/plain")
-			if err != nil {
+			if err := checkStorage(dir); err != nil {
 				return err
 			}
-			if !ok {
-				return errors.New(text)
+			text, err := readAnswer(ask(cmd.Context(), dir, http.MethodPost, "/-/page", "text/plain", nil))
+			if err != nil {
+				return err
 			}
 			_, err = fmt.Fprintln(t.out, text)
 			return err
@@ -58,31 +51,4 @@ The exit code is 2 when no weir runs with the storage path.`,
 	}
 	storageFlag(cmd.Flags(), &dir)
 	return cmd
-}
-
-// postTo sends a request without a body to the weir that runs with a storage
-// directory. It returns the response as printable text. ok is true if its status
-// is 200. accept is the media type of the response.
-func postTo(ctx context.Context, dir, path, accept string) (text string, ok bool, err error) {
-	if err := checkStorage(dir); err != nil {
-		return "", false, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL(path), nil)
-	if err != nil {
-		return "", false, fmt.Errorf("cannot ask weir: %w", err)
-	}
-	req.Header.Set("Accept", accept)
-	resp, err := control.Client(dir).Do(req)
-	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return "", false, cannotStart(e)
-		}
-		return "", false, fmt.Errorf("cannot ask weir: %w", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return "", false, fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return config.Printable(strings.TrimSpace(string(body))), resp.StatusCode == http.StatusOK, nil
 }

@@ -222,9 +222,6 @@ func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req no
 	}
 	results, err := askQuarantine(ctx, dir, node, "replay", req)
 	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return cannotStart(e)
-		}
 		return err
 	}
 	passed := 0
@@ -262,30 +259,14 @@ func askQuarantine(ctx context.Context, dir, node, what string, q node.Quarantin
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL("/api/v0/control/"+node+"/quarantine/"+what), bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("cannot ask for a %s: %w", what, err)
-	}
-	resp, err := control.Client(dir).Do(req)
-	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return nil, e
+	err = askJSON(ctx, dir, http.MethodPost, "/api/v0/control/"+node+"/quarantine/"+what, bytes.NewReader(body), &results)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		if refused.status == http.StatusNotFound {
+			err = fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
 		}
-		return nil, fmt.Errorf("cannot ask for a %s: %w", what, err)
+		err = fmt.Errorf("cannot %s: %w", what, err)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-		err := errors.New(config.Printable(strings.TrimSpace(string(text))))
-		if resp.StatusCode == http.StatusNotFound {
-			return nil, fmt.Errorf("cannot %s: %w (%w)", what, err, fs.ErrNotExist)
-		}
-		return nil, fmt.Errorf("cannot %s: %w", what, err)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&results); err != nil {
-		return nil, fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return results, nil
+	return results, err
 }
 
 func quarantineDropCommand(t *terminal) *cobra.Command {

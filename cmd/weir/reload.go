@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -11,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/service"
-	"github.com/weir-run/weir/engine/service/http"
+	weirhttp "github.com/weir-run/weir/engine/service/http"
 )
 
 func reloadCommand(t *terminal) *cobra.Command {
@@ -72,13 +74,9 @@ func dryReload(ctx context.Context, t *terminal, dir, config string, asJSON bool
 		}
 		path += "?config=" + url.QueryEscape(abs)
 	}
-	text, ok, err := postTo(ctx, dir, path, "application/json")
+	text, err := postTo(ctx, dir, path)
 	if err != nil {
 		return err
-	}
-	if !ok {
-		fmt.Fprintln(t.err, text)
-		return &exitError{code: exitFailed}
 	}
 	if asJSON {
 		_, err = fmt.Fprintln(t.out, text)
@@ -100,11 +98,13 @@ func reload(ctx context.Context, t *terminal, dir string, wait, asJSON bool) err
 	if wait {
 		path += "?wait=true"
 	}
-	text, _, err := postTo(ctx, dir, path, "application/json")
-	if err != nil {
+	text, err := postTo(ctx, dir, path)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		text = refused.text
+	} else if err != nil {
 		return err
 	}
-	var answer http.Answer
+	var answer weirhttp.Answer
 	if err := json.Unmarshal([]byte(text), &answer); err != nil { // it is an error
 		fmt.Fprintln(t.err, text)
 		return &exitError{code: exitFailed}
@@ -120,4 +120,12 @@ func reload(ctx context.Context, t *terminal, dir string, wait, asJSON bool) err
 		err = &exitError{code: exitFailed}
 	}
 	return err
+}
+
+// postTo posts to a path of the running weir and returns the answer, which is JSON.
+func postTo(ctx context.Context, dir, path string) (string, error) {
+	if err := checkStorage(dir); err != nil {
+		return "", err
+	}
+	return readAnswer(ask(ctx, dir, http.MethodPost, path, "application/json", nil))
 }

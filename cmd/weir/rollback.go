@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,7 +15,6 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/scripting/node"
 )
 
@@ -119,7 +117,7 @@ func completeVersions(ctx context.Context, dir, node, typed string) (out []cobra
 
 func diffVersions(ctx context.Context, t *terminal, dir, id, version string) error {
 	var c node.Comparison
-	if err := askJSON(ctx, dir, controlPath(id, "history/diff", version), &c); err != nil {
+	if err := askJSON(ctx, dir, http.MethodGet, controlPath(id, "history/diff", version), nil, &c); err != nil {
 		return err
 	}
 	var names []string
@@ -151,7 +149,7 @@ func diffVersions(ctx context.Context, t *terminal, dir, id, version string) err
 
 func rollback(ctx context.Context, t *terminal, dir, id, version string) error {
 	var s node.Switch
-	if err := postJSON(ctx, dir, controlPath(id, "rollback", version), &s); err != nil {
+	if err := askJSON(ctx, dir, http.MethodPost, controlPath(id, "rollback", version), nil, &s); err != nil {
 		return err
 	}
 	if s.Canary != "" {
@@ -168,7 +166,7 @@ func rollback(ctx context.Context, t *terminal, dir, id, version string) error {
 
 func unpin(ctx context.Context, t *terminal, dir, id, _ string) error {
 	var s node.Switch
-	if err := postJSON(ctx, dir, controlPath(id, "unpin", ""), &s); err != nil {
+	if err := askJSON(ctx, dir, http.MethodPost, controlPath(id, "unpin", ""), nil, &s); err != nil {
 		return err
 	}
 	if s.To == "" {
@@ -212,21 +210,4 @@ func controlPath(id, what, version string) string {
 		u.RawQuery = url.Values{"version": {version}}.Encode()
 	}
 	return u.String()
-}
-
-// postJSON posts to a path of the running weir and decodes the answer.
-func postJSON(ctx context.Context, dir, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL(path), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask weir: %w", err)
-	}
-	body, err := answer(control.Client(dir).Do(req))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if err := json.NewDecoder(body).Decode(into); err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/scripting/host"
 )
@@ -137,40 +135,8 @@ func (s stateCall) sendRequest(ctx context.Context, method, what string) error {
 		}
 	}
 	u.RawQuery = q.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, control.URL(u.String()), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask for the state: %w", err)
-	}
-	body, err := answer(control.Client(s.storage).Do(req))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if _, err := io.Copy(s.t.out, body); err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return nil
-}
-
-// answer returns the body of the response of a running weir. The caller closes
-// it. If the status is not a success, answer returns an error with the text of
-// the response.
-func answer(resp *http.Response, err error) (io.ReadCloser, error) {
-	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return nil, cannotStart(e)
-		}
-		return nil, fmt.Errorf("cannot ask weir: %w", err)
-	}
-	if resp.StatusCode < 300 {
-		return resp.Body, nil
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return nil, errors.New(config.Printable(strings.TrimSpace(string(text))))
+	answer, err := ask(ctx, s.storage, method, u.String(), "", nil)
+	return copyAnswer(s.t.out, answer, err)
 }
 
 func text(s *string) string {

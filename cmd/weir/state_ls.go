@@ -81,7 +81,7 @@ func stateLs(ctx context.Context, t *terminal, dir string, only []string, format
 				pieces = v.Summaries()
 			}
 		} else {
-			nodeErr = askJSON(ctx, dir, "/api/v0/control/"+node+"/state", &pieces)
+			nodeErr = askJSON(ctx, dir, http.MethodGet, "/api/v0/control/"+node+"/state", nil, &pieces)
 		}
 		err = errors.Join(err, nodeErr) // continue with the other nodes
 		for _, p := range pieces {
@@ -156,23 +156,6 @@ func nodesOf(ctx context.Context, dir string) ([]statusNode, error) {
 	var status struct {
 		Components []statusNode `json:"components"`
 	}
-	err := askJSON(ctx, dir, "/api/v0/status", &status)
+	err := askJSON(ctx, dir, http.MethodGet, "/api/v0/status", nil, &status)
 	return status.Components, err
-}
-
-// askJSON requests a path from the running weir and decodes the response.
-func askJSON(ctx context.Context, dir, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, control.URL(path), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask weir: %w", err)
-	}
-	body, err := answer(control.Client(dir).Do(req))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if err := json.NewDecoder(body).Decode(into); err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return nil
 }
