@@ -278,11 +278,19 @@ func (s sourced) Sourced() []string { return []string{s.path} }
 
 // sourced makes test.usource read a file.
 func (l *harness) sourced(path string) {
+	l.wrap(func(c updatable) component.Component { return sourced{c, path} })
+}
+
+// wrap has the builds of test.usource return another component.
+func (l *harness) wrap(wrapped func(updatable) component.Component) {
 	r, _ := l.catalog.Lookup("test.usource")
 	build := r.Build
 	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
 		c, err := build(o, args, previous)
-		return sourced{c.(updatable), path}, err
+		if err != nil {
+			return nil, err
+		}
+		return wrapped(c.(updatable)), nil
 	}
 	l.catalog.regs["test.usource"] = r
 }

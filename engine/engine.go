@@ -94,6 +94,7 @@ type Engine struct {
 	removing   leavers
 	watch      *stall.Watch // of the worker
 	stalledOwn atomic.Pointer[[]string]
+	hung       atomic.Int64 // questions that components have not answered in time
 
 	// hard ends when the shutdown timeout has passed: everything that still runs
 	// must return immediately. It is stored because jobs of the worker have no

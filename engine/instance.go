@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -20,6 +21,7 @@ type instance struct {
 	reg      component.Registration
 	args     any // the worker's
 	c        component.Component
+	files    []string // that c read when it was built
 	registry *registry
 	started  time.Time // the worker's
 	crashed  bool      // the worker's
@@ -38,6 +40,8 @@ type instance struct {
 	own     []component.Health
 
 	ending *stall.Op // under n.mu: from the end of ctx until Run has returned
+
+	hung [questions]atomic.Int64 // questions that c has not answered in time
 }
 
 func (n *node) newInstance(reg component.Registration, args any) *instance {
@@ -86,11 +90,14 @@ func (g *instance) build(previous component.Component) error {
 	case !reflect.ValueOf(g.c).Comparable():
 		err = fmt.Errorf("BUG: Build returned a %T, which == cannot tell from another: use a pointer", g.c)
 	}
+	op.End()
 	n.e.metrics.built(time.Since(start), err)
 	if err != nil {
 		g.cancel(err)
+		return err
 	}
-	return err
+	g.files = g.sourced()
+	return nil
 }
 
 // export implements Options.Export.
@@ -129,7 +136,8 @@ func (g *instance) health(h component.Health) {
 	n.changeLocked(func(s *state) { s.own = replaceReport(s.own, h) })
 }
 
-// sourced returns the files that the component reads.
+// sourced returns the files that the component reads. It calls into the component, so it
+// runs outside the worker.
 func (g *instance) sourced() (files []string) {
 	if s, ok := g.c.(component.Sourced); ok {
 		op := g.n.watch.Begin("ask for its files", 0)
@@ -145,7 +153,6 @@ func (g *instance) sourced() (files []string) {
 // its calls and ends. It returns false, and nothing of g is left, if the node
 // or the engine has been stopped in the meantime.
 func (n *node) swap(g *instance) bool {
-	sourced := g.sourced()
 	n.mu.Lock()
 	if n.removed {
 		n.mu.Unlock()
@@ -167,7 +174,7 @@ func (n *node) swap(g *instance) bool {
 			s.exports, s.exported = config.WithReceiver(g.reg.Exports, n.recv), false
 			n.e.box.mark(n.id)
 		}
-		s.reg, s.args, s.component, s.sourced = g.reg, g.args, g.c, sourced
+		s.reg, s.args, s.instance, s.component, s.sourced = g.reg, g.args, g, g.c, g.files
 		s.own = g.own
 		s.builds++
 	})

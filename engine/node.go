@@ -61,7 +61,8 @@ type state struct {
 	reg       component.Registration // of the running version, or of the wanted one if nothing runs
 	args      any
 	exports   any
-	exported  bool // by a component; not the zero value of the registration
+	exported  bool      // by a component; not the zero value of the registration
+	instance  *instance // the running one, for questions; nil before the first
 	component component.Component
 	builds    uint64
 	restarts  uint64
@@ -281,11 +282,11 @@ func (n *node) apply(args any, retry bool) result {
 	if !ok {
 		return n.build(args, g)
 	}
-	return n.update(up, g, args, func(err error) result { return n.updated(g, args, err) })
+	return n.update(up, g, args, func(sourced []string, err error) result { return n.updated(g, args, sourced, err) })
 }
 
 // updated processes the outcome of Update with new arguments.
-func (n *node) updated(g *instance, args any, err error) result {
+func (n *node) updated(g *instance, args any, sourced []string, err error) result {
 	switch {
 	case g.crashed: // meanwhile
 		return n.build(args, nil)
@@ -297,7 +298,6 @@ func (n *node) updated(g *instance, args any, err error) result {
 	n.e.metrics.updates.Inc()
 	before := g.args
 	g.args = args
-	sourced := g.sourced()
 	n.change(func(s *state) { s.args, s.sourced = args, sourced })
 	if g.gated() && !slices.Equal(config.Receivers(before), config.Receivers(args)) {
 		// Calls that began earlier may still use the old arguments.
@@ -308,13 +308,18 @@ func (n *node) updated(g *instance, args any, err error) result {
 	return updated
 }
 
-// update calls Update. follow processes the outcome.
-func (n *node) update(up component.Updater, g *instance, args any, follow func(error) result) result {
+// update calls Update. follow processes the outcome; sourced are the files that the
+// component reads after a success.
+func (n *node) update(up component.Updater, g *instance, args any, follow func(sourced []string, err error) result) result {
+	var sourced []string
 	return n.call("update", nodeCall{version: g.reg.Version, args: args, g: g}, func() error {
 		op := n.watch.Begin("update", 0)
-		defer op.End()
-		return guard(func() error { return up.Update(args) })
-	}, follow)
+		err := guard(func() error { return up.Update(args) })
+		if op.End(); err == nil {
+			sourced = g.sourced()
+		}
+		return err
+	}, func(err error) result { return follow(sourced, err) })
 }
 
 // redirected keeps receivers that the node no longer sends to for a while: it
@@ -440,11 +445,11 @@ func (n *node) reread() result {
 	if !ok {
 		return n.build(g.args, g)
 	}
-	return n.update(up, g, g.args, func(err error) result { return n.rereadDone(g, err) })
+	return n.update(up, g, g.args, func(sourced []string, err error) result { return n.rereadDone(g, sourced, err) })
 }
 
 // rereadDone processes the outcome of Update with the same arguments.
-func (n *node) rereadDone(g *instance, err error) result {
+func (n *node) rereadDone(g *instance, sourced []string, err error) result {
 	switch {
 	case g.crashed: // meanwhile
 		return untouched
@@ -459,7 +464,6 @@ func (n *node) rereadDone(g *instance, err error) result {
 	if n.failed != nil {
 		n.succeed()
 	}
-	sourced := g.sourced()
 	n.change(func(s *state) { s.sourced = sourced })
 	return updated
 }

@@ -53,11 +53,12 @@ func (q *queues) checkQueues(nodes []*node, now time.Time) {
 	q.next = now.Add(queueInterval)
 	seen := map[queueKey]drain{}
 	for _, n := range nodes {
-		c, ok := n.state.Load().component.(component.Queuer)
+		s := n.state.Load()
+		c, ok := s.component.(component.Queuer)
 		if !ok {
 			continue
 		}
-		b, err := n.backlog(c)
+		b, err := s.instance.backlog(c)
 		if err != nil {
 			continue // reported where it is asked for
 		}
@@ -93,11 +94,8 @@ func (q *queues) checkQueues(nodes []*node, now time.Time) {
 }
 
 // backlog returns the backlog of a component.
-func (n *node) backlog(c component.Queuer) (b component.Backlog, err error) {
-	op := n.watch.Begin("status", 0)
-	defer op.End()
-	err = guard(func() error { b = c.Backlog(); return nil })
-	return b, err
+func (g *instance) backlog(c component.Queuer) (component.Backlog, error) {
+	return ask(g, askBacklog, c.Backlog)
 }
 
 // left returns the amount of data that has left the node in any way.

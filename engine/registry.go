@@ -81,7 +81,8 @@ func (n *node) collect(all *families) {
 	if newest == nil {
 		return
 	}
-	for _, f := range newest.registry.gather() {
+	fams, _ := ask(newest, askMetrics, newest.registry.gather) // gather logs its errors
+	for _, f := range fams {
 		for _, m := range f.Metric {
 			all.add(f, m)
 		}

@@ -68,7 +68,12 @@ func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 func (s *serviceNode) info() service.Info {
 	i := *s.state.Load()
 	if d, ok := s.svc.(component.Debugger); ok {
-		i.Debug = func() any { return debugInfo(d) }
+		i.Debug = func() (info any) {
+			if err := guard(func() error { info = d.DebugInfo(); return nil }); err != nil {
+				return map[string]string{"error": err.Error()}
+			}
+			return info
+		}
 	}
 	return i
 }

@@ -168,10 +168,14 @@ func (e *Engine) abandon(snap *snapshot, err *StopError) {
 			parts = append(parts, fmt.Sprintf("calls into it have not returned: %d, with %d samples and %d lines", flight.Calls, flight.Samples, flight.Lines))
 		}
 		err.Abandoned = append(err.Abandoned, n.id+": "+strings.Join(parts, ", "))
-		if h, ok := n.state.Load().component.(component.Holder); ok {
-			samples, lines := h.Unaccepted()
-			err.LostSamples += uint64(samples)
-			err.LostLines += uint64(lines)
+		s := n.state.Load()
+		if h, ok := s.component.(component.Holder); ok {
+			held, _ := ask(s.instance, askUnaccepted, func() (held [2]int) {
+				held[0], held[1] = h.Unaccepted()
+				return held
+			})
+			err.LostSamples += uint64(held[0])
+			err.LostLines += uint64(held[1])
 		}
 		if len(err.Abandoned) <= maxReported {
 			e.log.Warn("abandoned", "component_id", n.id, "operations", strings.Join(parts, ", "),

@@ -106,26 +106,20 @@ func (n *node) info() service.Info {
 	i.Problems = s.problems
 	if q, ok := s.component.(component.Queuer); ok {
 		var err error
-		if i.Backlog, err = n.backlog(q); err != nil {
+		if i.Backlog, err = s.instance.backlog(q); err != nil && err != errNoAnswer {
 			n.e.log.Error("cannot ask for what a component keeps", "component_id", n.id, "err", err)
 		}
 	}
 	if d, ok := s.component.(component.Debugger); ok {
 		i.Debug = func() any {
-			op := n.watch.Begin("status", 0)
-			defer op.End()
-			return debugInfo(d)
+			info, err := ask(s.instance, askDebug, d.DebugInfo)
+			if err != nil {
+				return map[string]string{"error": err.Error()}
+			}
+			return info
 		}
 	}
 	return i
-}
-
-// debugInfo returns what d reports, or the error if it panics.
-func debugInfo(d component.Debugger) (info any) {
-	if err := guard(func() error { info = d.DebugInfo(); return nil }); err != nil {
-		return map[string]string{"error": err.Error()}
-	}
-	return info
 }
 
 var _ service.Host = (*Engine)(nil)
