@@ -61,7 +61,11 @@ type Service struct {
 	streams  atomic.Int64  // clients that follow the events of reloads
 	closing  chan struct{} // closed when Run is about to end
 
-	posture atomic.Pointer[posture] // how TCP connections are accepted; written under mu
+	posture atomic.Pointer[posture] // how TCP connections are accepted; written under updating
+
+	// updating is held during a whole Update or Wait, which may read files that do not
+	// respond. mu is not held then: requests need it.
+	updating sync.Mutex
 
 	mu       sync.Mutex
 	args     *Arguments // the last arguments, valid or not

@@ -136,9 +136,9 @@ func (s *Service) Check(config any, open bool) error {
 // Wait stops serving while it is not known how to protect the port.
 func (s *Service) Wait(config any) error {
 	a := config.(*Arguments)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.args = a
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	s.want(a)
 	s.posture.Store(s.posture.Load().closedFor(a))
 	return s.listen()
 }
@@ -146,13 +146,13 @@ func (s *Service) Wait(config any) error {
 // Update applies *Arguments. The first call opens the port.
 func (s *Service) Update(config any) error {
 	a := config.(*Arguments)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.updating.Lock()
+	defer s.updating.Unlock()
 	now := s.posture.Load()
 	if now.serves() && a.TLS == nil {
 		return errPlaintext
 	}
-	s.args = a
+	s.want(a)
 	p, err := newPosture(a)
 	if err != nil {
 		s.posture.Store(now.closedFor(a))
@@ -162,7 +162,15 @@ func (s *Service) Update(config any) error {
 	return s.listen()
 }
 
+func (s *Service) want(a *Arguments) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.args = a
+}
+
 func (s *Service) listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.o.Listen == "" || s.tcp != nil {
 		return nil
 	}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	nethttp "net/http"
+	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files/filestest"
+	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 )
 
@@ -49,4 +53,31 @@ func TestHundredRenewals(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
+}
+
+// TestFilesThatHang: a certificate on a file system that does not respond delays neither
+// requests nor the engine, which asks for the files.
+func TestFilesThatHang(t *testing.T) {
+	cert, key := newAuthority(t).issue("one")
+	dir := t.TempDir()
+	a := &http.Arguments{TLS: &http.TLSArguments{CertFile: file(t, filepath.Join(dir, "cert"), cert), KeyFile: file(t, filepath.Join(dir, "key"), key)}}
+	s := run(t, &host{}, http.Options{})
+	s.Data().(service.HTTPData).Handle("/own/", nethttp.HandlerFunc(func(nethttp.ResponseWriter, *nethttp.Request) {}))
+	filestest.Patience(t, time.Hour)
+	asked, release := filestest.Hang(t, dir)
+	updated := make(chan error, 1)
+	go func() { updated <- s.Update(a) }()
+	<-asked
+	filestest.Within(t, "a request or a question", func() {
+		if status, _ := get(t, client(t, nil), "GET", "http://"+s.Address()+"/own/x"); status != nethttp.StatusOK {
+			t.Errorf("got status %d", status)
+		}
+		if n := len(s.Sourced()); n != 2 {
+			t.Errorf("it reads %d files, want 2", n)
+		}
+	})
+	release()
+	if err := <-updated; err != nil {
+		t.Error(err)
+	}
 }
