@@ -14,7 +14,7 @@ import (
 
 func reloadCommand() *cobra.Command {
 	o := reload.Options{Weir: "bin/weir", Saves: 1000, Every: 100 * time.Millisecond, Nodes: 100, Targets: 20, Series: 1000, Lines: 5000,
-		Configs: []int{500, 5000}, Changes: 20, DeadFor: time.Minute, Patience: 30 * time.Second}
+		Configs: []int{500, 5000}, Changes: 20, DeadFor: time.Minute, Parts: reload.AllParts(), Patience: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Save scripts and configs under load and measure the reloads",
@@ -44,7 +44,7 @@ The exit code is 1 if something was lost or duplicated, a level did not return, 
 than one node was rebuilt, or a version did not process data. A missed time is only
 printed, because times depend on the machine.`,
 		Example: `  weirbench reload
-  weirbench reload --dead-for=10m
+  weirbench reload --parts=dead --dead-for=10m
   weirbench reload --saves=100 --configs=500 --dead-for=10s --weir=/tmp/weir`,
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return o.Validate() },
@@ -74,6 +74,7 @@ printed, because times depend on the machine.`,
 	f.IntSliceVar(&o.Configs, "configs", o.Configs, "sizes of the configs of which one component is changed")
 	f.IntVar(&o.Changes, "changes", o.Changes, "number of changes of each of these configs")
 	f.DurationVar(&o.DeadFor, "dead-for", o.DeadFor, "time with dead endpoints and one save per second")
+	f.StringSliceVar(&o.Parts, "parts", o.Parts, "parts to measure")
 	f.DurationVar(&o.Patience, "patience", o.Patience, "maximum time to wait for each expected event")
 	return cmd
 }

@@ -21,6 +21,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,12 +47,28 @@ type Options struct {
 	Configs  []int // sizes of configs of which one component is changed
 	Changes  int   // of each of these configs
 	DeadFor  time.Duration
+	Parts    []string      // what to measure, some of AllParts
 	Patience time.Duration // limits each wait
 	Out      io.Writer     // receives the table
 }
 
+// The parts of a run.
+const (
+	PartSaves   = "saves"   // saves of a script under load
+	PartDead    = "dead"    // saves of a script while the endpoints are dead
+	PartConfigs = "configs" // changes of one component of large configs
+)
+
+// AllParts returns all parts.
+func AllParts() []string { return []string{PartSaves, PartDead, PartConfigs} }
+
 // Validate returns the mistakes in o.
 func (o Options) Validate() error {
+	for _, part := range o.Parts {
+		if !slices.Contains(AllParts(), part) {
+			return fmt.Errorf("cannot measure %q: the parts are %s", part, strings.Join(AllParts(), ", "))
+		}
+	}
 	for _, n := range append([]int{o.Nodes}, o.Configs...) {
 		if n < fixedNodes {
 			return fmt.Errorf("cannot make a config of %d components: at least %d are needed", n, fixedNodes)
@@ -85,10 +103,15 @@ type run struct {
 // Run measures everything and prints a table.
 func Run(ctx context.Context, o Options) error {
 	r := &run{o: o}
-	if err := r.measureScript(ctx); err != nil {
-		return err
+	if r.measures(PartSaves) || r.measures(PartDead) {
+		if err := r.measureScript(ctx); err != nil {
+			return err
+		}
 	}
 	for _, n := range o.Configs {
+		if !r.measures(PartConfigs) {
+			break
+		}
 		if err := r.measureConfig(ctx, n); err != nil {
 			return err
 		}
@@ -96,6 +119,9 @@ func Run(ctx context.Context, o Options) error {
 	r.table.write(o.Out)
 	return r.table.err()
 }
+
+// measures reports whether a part is measured.
+func (r *run) measures(part string) bool { return slices.Contains(r.o.Parts, part) }
 
 // linesAtOnce is how often per second lines are written.
 const linesAtOnce = 20
