@@ -79,11 +79,29 @@ func (f *Fake) Advance(d time.Duration) {
 // WaitTimers returns when at least n timers are pending: the code under test
 // sleeps. It returns ctx's error when that does not happen in time.
 func (f *Fake) WaitTimers(ctx context.Context, n int) error {
+	return f.wait(ctx, func() bool { return len(f.timers) >= n })
+}
+
+// WaitDue returns when a timer is pending that Advance(d) fires. It returns ctx's error
+// when that does not happen in time.
+func (f *Fake) WaitDue(ctx context.Context, d time.Duration) error {
+	return f.wait(ctx, func() bool {
+		for t := range f.timers {
+			if !t.at.After(f.now.Add(d)) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// wait returns when done, which is called with mu held, returns true.
+func (f *Fake) wait(ctx context.Context, done func() bool) error {
 	for {
 		f.mu.Lock()
-		pending, armed := len(f.timers), f.armed
+		ok, armed := done(), f.armed
 		f.mu.Unlock()
-		if pending >= n {
+		if ok {
 			return nil
 		}
 		select {

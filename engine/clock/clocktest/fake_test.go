@@ -91,6 +91,28 @@ func TestFakeWaitTimers(t *testing.T) {
 	}
 }
 
+func TestFakeWaitDue(t *testing.T) {
+	f := clocktest.New(epoch)
+	f.NewTimer(time.Minute)
+	done := make(chan error)
+	go func() { done <- clock.Sleep(t.Context(), f, time.Second) }()
+	if err := f.WaitDue(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	f.Advance(time.Second)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.WaitDue(ctx, 58*time.Second); err != context.Canceled {
+		t.Errorf("got %v", err)
+	}
+	if err := f.WaitDue(ctx, 59*time.Second); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestLeap: the time of day is another, and nothing else.
 func TestLeap(t *testing.T) {
 	for _, d := range []time.Duration{time.Hour, -time.Hour} {
