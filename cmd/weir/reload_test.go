@@ -3,16 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +22,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock/clocktest"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/watch"
 	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/versions"
 )
@@ -33,15 +35,25 @@ import (
 // testdata/reload has files, which include config/main.alloy and are written first, and
 // then sections, which are done in order:
 //
-//	setup   shell commands, before the engine runs
-//	update  shell commands; TOOL… after it are the programs that they need
-//	reload  the outcomes of the reloads since the last update, one per line, then a line
-//	        "built NODE" for each component that was built, and the announced errors. If it
-//	        is "none", the files had no change.
-//	output  the samples that arrive at test.sink when the sample "m 1" is pushed to test.source
+//	setup    shell commands, before the engine runs
+//	update   shell commands; TOOL… after it are the programs that they need
+//	reload   what the engine did since the last update: for each change its outcome, the
+//	         files that changed, and its message; then a line "built NODE" for each component
+//	         that was built. If it is "none", the files had no change.
+//	input    what is sent from now on, instead of the sample "m 1": samples, or log lines if
+//	         it begins with "{". With "input N", each line N times, with # replaced by
+//	         numbers from 0.
+//	send     the input is sent to test.source; with "send N", N times
+//	output   what arrives at test.sink when the input is sent, sorted
+//	canary   a canary has begun
+//	pass D   the duration D passes
+//	half D   D passes once the watcher has noticed the last update, which is half a save:
+//	         the watcher waits for the rest, which is the next update
+//	weir     the answer to "weir COMMAND NODE": promote, rollback or unpin
 //
-// A machine that is too busy may pause a tool between two files for longer than weir waits,
-// so only a case that fails several times has failed.
+// The clock of the engine stands still, except while a reload is awaited: however long the
+// machine pauses a tool, the engine looks at the files when the tool has ended. The time that
+// it waits while a save is incomplete is tested in engine/watch, and by sections "half".
 //
 // After each update, another script is saved and its reload is awaited. If the update were
 // more than one change, its second reload would come before that, or together with it.
@@ -57,15 +69,7 @@ func TestReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := txtar.Format(a)
-			var diffs []string
-			for range attempts {
-				if diffs = playReloads(t, a); len(diffs) == 0 {
-					break
-				}
-			}
-			for _, d := range diffs {
-				t.Error(d)
-			}
+			playReloads(t, a)
 			if after := txtar.Format(a); *update && !bytes.Equal(before, after) {
 				if err := os.WriteFile(name, after, 0o644); err != nil {
 					t.Fatal(err)
@@ -75,49 +79,66 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// attempts is how often a case is played until it passes.
-const attempts = 3
-
-// playReloads plays a case, and returns the differences from what it expects.
-func playReloads(t *testing.T, a *txtar.Archive) []string {
-	h := &reloads{t: t, dir: t.TempDir(), sink: &reloadSink{}, source: &reloadSource{}, lines: make(chan string, 100), registry: prometheus.NewRegistry(), stop: func() {}}
+// playReloads plays a case. With -update, it changes what the case expects.
+func playReloads(t *testing.T, a *txtar.Archive) {
+	h := &reloads{
+		t: t, dir: t.TempDir(), clock: clocktest.New(time.Now()), sink: &reloadSink{}, source: &reloadSource{},
+		canaries: make(chan struct{}, 10), registry: prometheus.NewRegistry(), stop: func() {}, input: "m 1\n",
+	}
 	h.save("config/tick.alloy", `reload.tick "default" { forward_to = [] }`)
 	h.tick()
 	defer func() { h.stop() }()
 	for i := range a.Files {
 		f := &a.Files[i]
-		name, tools, _ := strings.Cut(f.Name, " ")
-		switch name {
+		name, rest, _ := strings.Cut(f.Name, " ")
+		switch text := string(f.Data); name {
 		case "setup":
-			h.shell(string(f.Data), strings.Fields(tools))
+			h.shell(text, strings.Fields(rest))
 		case "update":
 			h.start()
-			h.shell(string(f.Data), strings.Fields(tools))
+			h.counts = h.metrics()
+			h.shell(text, strings.Fields(rest))
 		case "reload":
-			h.expect(f, h.settle(strings.TrimSpace(string(f.Data)) == "none"))
+			h.expect(f, h.settle(strings.TrimSpace(text) == "none"))
+		case "input":
+			h.setInput(text, rest)
+		case "send":
+			for range h.number(rest) {
+				h.send()
+			}
 		case "output":
-			h.start()
-			h.expect(f, h.push())
+			h.send()
+			h.expect(f, h.sink.take())
+		case "canary":
+			h.await(h.canaries, "a canary")
+		case "pass":
+			h.clock.Advance(h.duration(rest))
+		case "half":
+			h.passHalf(h.duration(rest))
+		case "weir":
+			h.counts = h.metrics()
+			h.expect(f, h.control(rest))
 		default:
-			h.save(f.Name, string(f.Data))
+			h.save(f.Name, text)
 		}
 	}
-	return h.diffs
 }
 
 // reloads is an engine that runs in a directory.
 type reloads struct {
 	t        *testing.T
 	dir      string
+	clock    *clocktest.Fake
 	sink     *reloadSink
 	source   *reloadSource
-	lines    chan string // that were announced
+	canaries chan struct{} // that have begun
 	registry *prometheus.Registry
+	e        *engine.Engine
 	stop     func() // the engine; does nothing before it runs
-	running  bool
+	input    string
 	ticks    int
-	counts   map[string]float64 // of the metrics before the last update
-	diffs    []string
+	event    uint64             // ID of the last one that was seen
+	counts   map[string]float64 // of components built, before the last update
 }
 
 func (h *reloads) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
@@ -138,10 +159,12 @@ func (h *reloads) save(name, content string) {
 	}
 }
 
+const tickFile = "scripts/reload/tick.lua"
+
 // tick saves the script that shows that everything before was noticed.
 func (h *reloads) tick() {
 	h.ticks++
-	h.save("scripts/reload/tick.lua", fmt.Sprintf("-- %d\nreturn require(\"weir\").transform { series = function(s) end }\n", h.ticks))
+	h.save(tickFile, fmt.Sprintf("-- %d\nreturn require(\"weir\").transform { series = function(s) end }\n", h.ticks))
 }
 
 // shell runs commands. A tool that is missing fails the test in CI, and skips it elsewhere.
@@ -164,56 +187,90 @@ func (h *reloads) shell(commands string, tools []string) {
 	}
 }
 
-// start runs the engine, unless it runs, and notes the metrics.
+// start runs the engine, unless it runs.
 func (h *reloads) start() {
 	h.t.Helper()
-	if !h.running {
-		h.running = true
-		h.run()
+	if h.e != nil {
+		return
 	}
-	h.counts = h.metrics()
-}
-
-func (h *reloads) run() {
-	h.t.Helper()
 	storage := h.t.TempDir()
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(canaryLog{h}, nil))
 	use := scriptsUse{log: log, versions: versions.Open(storage, versions.DefaultLimits, log), compilers: registry.NewCompilers(0)}
 	catalogs, err := use.catalogs(h.path("scripts"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{
+	h.e, err = engine.New(engine.Options{
 		Catalogs: append(catalogs, component.NewList(h.sink.registration(), h.source.registration())), Scripts: use.imported,
-		Logger: log, Registerer: h.registry, StoragePath: storage, WatchConfig: true,
-		Announce: func(line string) { h.lines <- line },
+		Logger: log, Registerer: h.registry, StoragePath: storage, WatchConfig: true, Clock: h.clock,
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx, h.path("config")) }()
+	go func() { done <- h.e.Run(ctx, h.path("config")) }()
 	h.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
 			h.t.Error(err)
 		}
 	}
-	if line := h.announced(); !strings.HasPrefix(line, "started config ") {
-		h.t.Fatalf("the engine announces %s", line)
+	if r := h.nextRecord(); r.Trigger.Kind != service.TriggerStart || r.Outcome != "applied" {
+		h.t.Fatalf("the engine starts with %+v", r)
 	}
 }
 
-// announced returns the next line that the engine announces.
-func (h *reloads) announced() string {
+// canaryLog reports each canary that begins.
+type canaryLog struct{ h *reloads }
+
+func (l canaryLog) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`msg="a canary begins"`)) {
+		l.h.canaries <- struct{}{}
+	}
+	return len(p), nil
+}
+
+// reloadPatience is how long the engine may take for anything on a busy machine.
+const reloadPatience = 2 * time.Minute
+
+// maxBurst is how long the watcher waits at most for the end of a save.
+const maxBurst = 10 * watch.Quiet
+
+// await waits for what, while time passes as far as the watcher needs it.
+func (h *reloads) await(c <-chan struct{}, what string) {
 	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), reloadPatience)
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		for h.clock.WaitDue(ctx, maxBurst) == nil {
+			h.clock.Advance(watch.Quiet)
+		}
+	}()
+	defer func() {
+		cancel()
+		<-passed
+	}()
 	select {
-	case line := <-h.lines:
-		return line
-	case <-time.After(30 * time.Second):
-		h.t.Fatal("the engine does not announce a reload")
-		return ""
+	case <-c:
+	case <-ctx.Done():
+		h.t.Fatalf("waited %s for %s; the last records are %+v", reloadPatience, what, h.e.Reloads())
+	}
+}
+
+// nextRecord waits for the next record of a change.
+func (h *reloads) nextRecord() service.Reload {
+	h.t.Helper()
+	for {
+		events, more := h.e.ReloadEvents(h.event)
+		for _, e := range events {
+			h.event = e.ID
+			if e.Reload != nil {
+				return *e.Reload
+			}
+		}
+		h.await(more, "the record of a change")
 	}
 }
 
@@ -221,50 +278,120 @@ func (h *reloads) announced() string {
 // another script, and returns what the reloads did.
 func (h *reloads) settle(none bool) string {
 	h.t.Helper()
-	var errs []string
-	note := func(line string) {
-		if message, ok := strings.CutPrefix(line, "cannot "); ok {
-			message = strings.ReplaceAll(message, h.dir+string(filepath.Separator), "")
-			errs = append(errs, "cannot "+shortVersion.ReplaceAllString(message, "VERSION"))
-		}
-	}
-	if !none {
-		note(h.announced())
+	var records []service.Reload
+	for done := none; !done; {
+		r := h.nextRecord()
+		records = append(records, r)
+		done = r.Outcome != "in progress" && !slices.ContainsFunc(r.Nodes, inProgressNode)
 	}
 	h.tick()
-	var now map[string]float64
-	for {
-		line := h.announced()
-		const tick = "built reload.tick.default"
-		if now = h.metrics(); now[tick] == h.counts[tick] {
-			note(line)
-			continue
+	for ticked := false; !ticked; {
+		r := h.nextRecord()
+		ticked = slices.ContainsFunc(r.Nodes, func(n service.ReloadNode) bool { return n.ID == "reload.tick.default" && n.Action == "rebuilt" })
+		if files := h.files(r); files != tickFile {
+			records = append(records, r)
+		} else if others := len(r.Nodes); ticked && others > 1 {
+			h.t.Errorf("another node changes with reload.tick.default: %+v", r.Nodes)
 		}
-		if !strings.HasPrefix(line, "reloaded reload.tick (") {
-			errs = append(errs, "a part was noticed later: "+line)
-		}
-		break
 	}
 	var got []string
-	for name, n := range now {
-		n -= h.counts[name]
-		kind, of, _ := strings.Cut(name, " ")
-		switch {
-		case name == "reload applied" || name == "built reload.tick.default":
-			n-- // the tick
-		}
-		for range int(n) {
-			got = append(got, map[string]string{"reload": "", "built": "built "}[kind]+of)
+	built := h.built()
+	for _, group := range changesOf(records) {
+		got = append(got, h.describe(group)...)
+		if len(group) > 1 {
+			built = slices.Compact(built)
 		}
 	}
+	got = append(got, built...)
 	if len(got) == 0 {
 		return "none"
 	}
-	slices.Sort(got)
-	return strings.Join(append(got, errs...), "\n")
+	return strings.Join(got, "\n")
 }
 
-// metrics returns the counts of reloads by outcome, and of components built by node.
+func inProgressNode(n service.ReloadNode) bool { return n.Action == "in progress" }
+
+// changesOf groups records: a change whose compiling or trials take longer than the engine
+// waits for has several. If the change is one of arguments too, the running version may be
+// built with them first.
+func changesOf(records []service.Reload) (groups [][]service.Reload) {
+	for _, r := range records {
+		i := slices.IndexFunc(groups, func(g []service.Reload) bool {
+			return slices.ContainsFunc(g, func(before service.Reload) bool { return slices.Contains(r.Follows, before.ID) })
+		})
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
+// describe returns the outcomes of a change, and why something was refused.
+func (h *reloads) describe(group []service.Reload) (out []string) {
+	for _, r := range group {
+		line := r.Outcome + ": " + h.files(r)
+		if r.Outcome == "in progress" || slices.Contains(out, line) {
+			continue
+		}
+		out = append(out, line)
+		if r.Outcome == "refused" {
+			out = append(out, h.plain(r.Message))
+		}
+		for _, n := range r.Nodes {
+			if n.Message == "" {
+				continue
+			}
+			out = append(out, n.ID+": "+h.plain(n.Message))
+			for _, i := range h.e.ListComponents() {
+				if i.ID == n.ID && i.Health.Message != n.Message {
+					h.t.Errorf("the health of %s is %q, its record is %q", n.ID, i.Health.Message, n.Message)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// files returns the names of the files that caused a change.
+func (h *reloads) files(r service.Reload) string {
+	names := make([]string, len(r.Trigger.Files))
+	for i, path := range r.Trigger.Files {
+		names[i] = filepath.ToSlash(strings.TrimPrefix(path, h.dir+string(filepath.Separator)))
+	}
+	return strings.Join(names, " ")
+}
+
+var (
+	// anyVersion is a version in a message: it depends on more than the case.
+	anyVersion = regexp.MustCompile(`\b([0-9a-f]{7}|[0-9a-f]{12,64})\b`)
+	// measured is a time that a version took.
+	measured = regexp.MustCompile(`(takes|took|running version:?) [0-9.]+ ?(ns|µs|ms|s)\b`)
+)
+
+// plain is a message without what differs from run to run.
+func (h *reloads) plain(message string) string {
+	message = strings.ReplaceAll(message, h.dir+string(filepath.Separator), "")
+	return measured.ReplaceAllString(anyVersion.ReplaceAllString(message, "VERSION"), "$1 TIME")
+}
+
+// built returns a line for each component that was built since the last update.
+func (h *reloads) built() (out []string) {
+	h.t.Helper()
+	for id, n := range h.metrics() {
+		n -= h.counts[id]
+		if id == "reload.tick.default" {
+			n--
+		}
+		for range int(n) {
+			out = append(out, "built "+id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// metrics returns how many components were built for each node.
 func (h *reloads) metrics() map[string]float64 {
 	h.t.Helper()
 	families, err := h.registry.Gather()
@@ -273,121 +400,93 @@ func (h *reloads) metrics() map[string]float64 {
 	}
 	counts := map[string]float64{}
 	for _, f := range families {
-		kind := map[string]string{"weir_engine_reloads_total": "reload", "weir_component_builds_total": "built"}[f.GetName()]
 		for _, m := range f.GetMetric() {
-			if kind != "" {
-				counts[kind+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			if f.GetName() == "weir_component_builds_total" {
+				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 			}
 		}
 	}
 	return counts
 }
 
-// shortVersion is a version in an announcement: it depends on more than the case.
-var shortVersion = regexp.MustCompile(`\b[0-9a-f]{7}\b`)
-
-// push sends a sample and returns what arrives.
-func (h *reloads) push() string {
+// control returns the answer of a node to a command.
+func (h *reloads) control(command string) string {
 	h.t.Helper()
-	b, err := batch.ParseText("m 1\n", batch.TextOptions{T: 1})
+	name, id, _ := strings.Cut(command, " ")
+	path, ok := map[string]string{"promote": "/canary/promote", "rollback": "/rollback", "unpin": "/unpin"}[name]
+	c, known := h.e.GetComponent(id)
+	if !ok || !known {
+		h.t.Fatalf("cannot do %q: there is no such command or node", command)
+	}
+	w := httptest.NewRecorder()
+	c.(component.Controller).Control().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+	return h.plain(strings.TrimSpace(w.Body.String()))
+}
+
+func (h *reloads) duration(text string) time.Duration {
+	h.t.Helper()
+	d, err := time.ParseDuration(text)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	b.Source = batch.NewPushSource()
-	h.sink.take()
-	if err := h.source.send(b); err != nil {
+	return d
+}
+
+// passHalf has d pass in the middle of a save. The watcher looks at the files, and waits
+// again.
+func (h *reloads) passHalf(d time.Duration) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), reloadPatience)
+	defer cancel()
+	err := h.clock.WaitDue(ctx, watch.Quiet)
+	if err == nil {
+		h.clock.Advance(d)
+		err = h.clock.WaitDue(ctx, maxBurst)
+	}
+	if err != nil {
+		h.t.Fatalf("the watcher does not wait: %v", err)
+	}
+}
+
+func (h *reloads) number(text string) int {
+	h.t.Helper()
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
 		h.t.Fatal(err)
 	}
-	return strings.TrimSpace(h.sink.take())
+	return n
+}
+
+func (h *reloads) setInput(text, times string) {
+	h.t.Helper()
+	h.input = ""
+	for line := range strings.Lines(text) {
+		for i := range h.number(times) {
+			h.input += strings.ReplaceAll(line, "#", strconv.Itoa(i))
+		}
+	}
+}
+
+func (h *reloads) send() {
+	h.t.Helper()
+	h.start()
+	h.sink.take()
+	if err := h.source.send(h.input); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 func (h *reloads) expect(section *txtar.File, got string) {
 	h.t.Helper()
-	got += "\n"
+	got = strings.TrimSpace(got) + "\n"
 	if *update {
 		section.Data = []byte(got)
 		return
 	}
 	if diff := cmp.Diff(string(section.Data), got); diff != "" {
-		h.diffs = append(h.diffs, fmt.Sprintf("%s (-want +got):\n%s", section.Name, diff))
+		h.t.Errorf("%s (-want +got):\n%s", section.Name, diff)
 	}
-}
-
-// reloadSink is test.sink, which collects samples as text.
-type reloadSink struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (s *reloadSink) registration() component.Registration {
-	type exports struct {
-		Receiver *flow.Receiver `alloy:"receiver,attr"`
-	}
-	return component.Registration{
-		Name: "test.sink", Accepts: batch.SignalMetrics, NewArgs: func() any { return &struct{}{} }, Exports: exports{},
-		Build: func(component.Options, any, component.Component) (component.Component, error) { return s, nil },
-	}
-}
-
-func (s *reloadSink) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
-
-func (s *reloadSink) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text = batch.AppendText(s.text, b)
-	return nil
-}
-
-// take returns what came since it was called last, without the ends of series.
-func (s *reloadSink) take() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var text string
-	for line := range strings.Lines(string(s.text)) {
-		if !strings.Contains(line, "NaN") {
-			text += line
-		}
-	}
-	s.text = nil
-	return text
-}
-
-// reloadSource is test.source, which sends what it is given.
-type reloadSource struct {
-	mu  sync.Mutex
-	out *flow.Output
-}
-
-func (s *reloadSource) registration() component.Registration {
-	type arguments struct {
-		ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	}
-	return component.Registration{
-		Name: "test.source", Sends: batch.SignalMetrics, NewArgs: func() any { return &arguments{} },
-		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.out = flow.NewOutput(o.Stats, args.(*arguments).ForwardTo)
-			return s, nil
-		},
-	}
-}
-
-func (s *reloadSource) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
-
-func (s *reloadSource) send(b *batch.Metrics) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.out == nil {
-		return errors.New("the config has no test.source")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return s.out.SendMetrics(ctx, b)
 }
