@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 )
 
@@ -93,11 +95,13 @@ func (x *planner) ownMatter(m mistake) bool {
 }
 
 // hasMistake reports whether the running graph already has an error, which
-// values caused.
+// values caused. An error because of which a version was refused is not one.
 func (e *Engine) hasMistake(m mistake) bool {
 	var err error
 	if n := e.nodes[m.w.id]; n != nil {
-		err = n.failed
+		if r, ok := errors.AsType[*refusedError](n.failed); !ok || r.step != component.StepCheck {
+			err = n.failed
+		}
 	} else if old := e.plan.wanted[m.w.id]; old != nil && old.kind == kindValue && m.w.kind == kindValue {
 		err = old.scope.Variable(old.name).Err
 	}
