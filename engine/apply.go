@@ -30,7 +30,12 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	}
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
 	c.first = true
-	e.report("started "+configName(cfg.Path), start, c)
+	what := "started " + configName(cfg.Path)
+	if r := e.instead; r != nil {
+		e.mistake.Store(e.refuse("cannot run "+configName(cfg.Path), r.remark(), start, r.err, r.files))
+		what = "started the last good version of " + configName(cfg.Path)
+	}
+	e.report(what, start, c)
 	e.applyCatalogChanges()
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
@@ -86,6 +91,7 @@ func (e *Engine) run(p *plan) counts {
 		}
 		c.add(e.commit(p))
 	}
+	e.keepGood()
 	for _, id := range c.results[failed] {
 		if n := e.nodes[id]; n == nil || n.failed == nil {
 			c.results[failed] = slices.DeleteFunc(slices.Clone(c.results[failed]), func(s string) bool { return s == id })
@@ -333,16 +339,13 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	}
 	e.undecided = false
 	if err != nil {
-		e.refused, e.missed = true, p.watch
-		for path := range p.polled { // only those of what runs are
-			e.missed[config.Pattern(absolute(path))] = true
-		}
+		e.rejectConfig(p)
 		e.followFiles()
-		e.metrics.current.Set(0)
-		e.refuse(configName(path), start, err, p.files)
+		e.mistake.Store(e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.files))
 		return err
 	}
-	e.refused, e.missed = false, nil
+	e.refused, e.missed, e.instead = false, nil, nil
+	e.mistake.Store(nil)
 	e.metrics.current.Set(1)
 	same := maps.Equal(p.files, e.plan.files)
 	c := e.swap(p)
@@ -353,6 +356,15 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	e.lastErr = ""
 	e.report("reloaded "+configName(path), start, c)
 	return nil
+}
+
+// rejectConfig notes that the config on disk is not the one that runs. p is its plan.
+func (e *Engine) rejectConfig(p *plan) {
+	e.refused, e.missed = true, p.watch
+	for path := range p.polled { // only those of what runs are
+		e.missed[config.Pattern(absolute(path))] = true
+	}
+	e.metrics.current.Set(0)
 }
 
 // filesChanged implements FilesChanged on the worker.
@@ -381,7 +393,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	p, err := e.planRunning(false)
 	planned()
 	if err != nil {
-		e.refuse("scripts", start, err, p.files)
+		e.refuse("cannot reload scripts", "nothing was changed", start, err, p.files)
 		return err
 	}
 	names := p.newFiles(e.plan)

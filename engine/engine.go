@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/lastgood"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/stall"
 	"github.com/weir-run/weir/engine/watch"
@@ -62,6 +63,9 @@ type Options struct {
 	NoWatch bool
 	// PollFiles checks watched files every second instead of using events.
 	PollFiles bool
+	// LastGood keeps the files of the last config that was accepted in StoragePath, and
+	// runs them if the config is refused at the start.
+	LastGood bool
 	// Announce gets one line for people about each reload, such as "reloaded
 	// demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block. It is called
 	// from one goroutine at a time. The lines are then logged at debug level only.
@@ -89,6 +93,7 @@ type Engine struct {
 	reload   atomic.Pointer[service.Reload]
 	history  history
 	path     atomic.Pointer[string]
+	mistake  atomic.Pointer[string]   // why the config on disk was refused; nil if it runs
 	imports  atomic.Pointer[[]string] // files and directories, of the running plan
 
 	removing   leavers
@@ -115,6 +120,8 @@ type Engine struct {
 	committing bool                             // what fails now will be announced
 	undecided  bool                             // a config waits for the compilation of a script that it uses
 	refused    bool                             // the config on disk is not the one that runs
+	instead    *refusal                         // of the config on disk at the start, while the last good one runs since then
+	keeper     *keeper                          // of the last good config; nil if it is not kept
 	lastErr    string                           // what was announced last of a failure
 	heads      map[string]*head                 // by ID
 	folders    map[string]component.Catalog     // of import.scripts, by namespace and directory
@@ -226,6 +233,9 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	now := e.clock.Now()
 	e.started.Store(&now)
 	e.path.Store(&path)
+	if e.o.LastGood && e.storage != "" && lastgood.Keepable(absolute(path)) {
+		e.keeper = &keeper{e: e}
+	}
 	fail := func(err error) error {
 		e.phase.Store(phaseStopping)
 		e.box.close()
@@ -271,7 +281,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	return err
 }
 
-// loadUntil is like load, but does not wait long for it after ctx has ended.
+// loadUntil is like loadFirst, but does not wait long for it after ctx has ended.
 func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *plan, error) {
 	type result struct {
 		cfg *config.Config
@@ -280,7 +290,7 @@ func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *p
 	}
 	loaded := make(chan result, 1)
 	go func() {
-		cfg, p, err := e.load(ctx, path)
+		cfg, p, err := e.loadFirst(ctx, path)
 		loaded <- result{cfg, p, err}
 	}()
 	select {

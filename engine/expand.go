@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -37,10 +36,7 @@ type planner struct {
 
 // root returns the module of the config itself.
 func (x *planner) root(cfg *config.Config) *module {
-	dir := cfg.Path
-	if config.Pattern(dir) == dir { // it is a file
-		dir = filepath.Dir(dir)
-	}
+	dir := cfg.Dir()
 	m := &module{scope: cfg.NewScope(x.e.o.Version), blocks: cfg.Blocks}
 	if x.e.o.Getenv != nil {
 		m.scope.SetEnv(x.e.o.Getenv)

@@ -160,6 +160,8 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	switch {
 	case kept == nil && old != nil && x.mode.same && old.err == nil:
 		s.files = old.files
+	case kept == nil && x.mode.modules[abs] != nil:
+		s.files = x.mode.modules[abs].Texts(path)
 	case kept == nil:
 		s.files, ds = readSoon(x.e, path, config.ReadFiles)
 	case old != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
+	"github.com/weir-run/weir/engine/lastgood"
 )
 
 // planMode specifies how a plan is made.
@@ -33,13 +34,23 @@ type planMode struct {
 	unfit map[string]error
 	// rejected are the nodes, by ID, whose new registration failed its trial.
 	rejected map[string]*rejected
+	// modules are the modules of the last good config, by absolute path, which are used in
+	// the place of those on disk.
+	modules map[string]lastgood.Tree
 }
 
 // load reads and plans a config. The error is a config.Diagnostics. Trials end
 // with ctx.
 func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, error) {
 	cfg, ds := e.readConfig(path)
-	mode := planMode{unfit: map[string]error{}}
+	p, err := e.planConfig(ctx, cfg, ds, planMode{})
+	return cfg, p, err
+}
+
+// planConfig plans a config that was read with ds. The error is a config.Diagnostics.
+// Trials end with ctx.
+func (e *Engine) planConfig(ctx context.Context, cfg *config.Config, ds config.Diagnostics, mode planMode) (*plan, error) {
+	mode.unfit = map[string]error{}
 	p, more := e.planFitting(cfg, mode)
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
 		if q, err := e.planTolerantly(cfg); err == nil {
@@ -51,17 +62,22 @@ func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, 
 	ds = append(ds, more...)
 	ds = append(ds, e.checkServices(p)...).Sort()
 	e.warn(ds)
-	return cfg, p, ds.Err()
+	return p, ds.Err()
 }
 
 // readConfig reads the config.
 func (e *Engine) readConfig(path string) (*config.Config, config.Diagnostics) {
+	read := config.Reload
 	if e.plan == nil {
-		return config.Load(path)
+		read = config.Load
 	}
-	cfg, ds := readSoon(e, path, config.Reload)
+	cfg, ds := readSoon(e, path, read)
 	if cfg == nil {
 		cfg = &config.Config{Path: path}
+	}
+	if e.instead != nil && len(ds)+len(cfg.Blocks) == 0 {
+		ds = config.Diagnostics{{Span: config.Span{File: path}, Msg: "the config contains no blocks",
+			Hint: "to run without blocks, start weir with --config.last-good=false"}}
 	}
 	return cfg, ds
 }

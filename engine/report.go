@@ -152,8 +152,9 @@ func (e *Engine) mended(c counts) (ids []string) {
 	return ids
 }
 
-// refuse says that a change was not made.
-func (e *Engine) refuse(what string, start time.Time, err error, files map[string]string) {
+// refuse says that a change was not made, and what happens instead. It returns the
+// message of the record.
+func (e *Engine) refuse(what, instead string, start time.Time, err error, files map[string]string) *string {
 	took := time.Since(start)
 	e.metrics.reloaded("refused", took)
 	text, first, more := err.Error(), err.Error(), ""
@@ -170,13 +171,15 @@ func (e *Engine) refuse(what string, start time.Time, err error, files map[strin
 			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
 		}
 	}
-	e.reload.Store(e.record(counts{nodes: len(e.nodes)}, "refused", text, took))
+	r := e.record(counts{nodes: len(e.nodes)}, "refused", text, took)
+	e.reload.Store(r)
 	if e.lastErr == text {
-		return
+		return &r.Message
 	}
 	e.lastErr = text
-	e.log.Log(e.hard, e.announcedLevel(slog.LevelError), "configuration refused, nothing was changed", "err", err)
-	e.o.Announce(withSource("cannot reload "+what, first, more+"; nothing was changed"))
+	e.log.Log(e.hard, e.announcedLevel(slog.LevelError), "configuration refused, "+instead, "err", err)
+	e.o.Announce(withSource(what, first, more+"; "+instead))
+	return &r.Message
 }
 
 // announcedLevel returns the level to log at what is announced as well: once is enough for

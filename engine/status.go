@@ -85,6 +85,9 @@ func (e *Engine) Overview() service.Overview {
 	if p := e.path.Load(); p != nil {
 		o.Config = *p
 	}
+	if m := e.mistake.Load(); m != nil {
+		o.ConfigError = *m
+	}
 	if r := e.reload.Load(); r != nil {
 		o.Reload = *r
 	}

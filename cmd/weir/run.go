@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -23,6 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
+	"github.com/weir-run/weir/engine/lastgood"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
@@ -63,6 +65,12 @@ fail, weir runs the last version that passed, from the history of scripts in
 the log, the health of the component, the page and 'weir check' report it. If a script
 contains an error at the start, weir runs the last version that was active.
 
+If the config contains an error or cannot be read at the start, weir runs the last
+config that it accepted at the same path, with the modules that it imports, and reports
+the error until the config is repaired. weir keeps a copy of the config, including
+secrets that are written in it, in --storage.path. With --config.last-good=false, it
+removes the copy, and an error in the config ends weir.
+
 With --sandbox, weir starts a throwaway Prometheus and passes its URL to the
 config, where sys.env("WEIR_SANDBOX_URL") returns it. Without CONFIG, it runs a
 quickstart: metrics of this host and of weir itself, through a script, into that
@@ -83,8 +91,8 @@ Go program.
 
 Exit codes:
   0  stopped by a signal; nothing that was accepted is lost
-  1  the config contains mistakes or cannot be read, data was lost that had been
-     accepted, or a second signal stopped weir
+  1  the config contains mistakes or cannot be read, and there is no last good config;
+     data was lost that had been accepted; or a second signal stopped weir
   2  weir cannot start: a mistake on the command line, a storage directory that
      another weir uses or that is no directory, an address that is in use`,
 		Example: `  weir run --sandbox
@@ -113,7 +121,7 @@ Exit codes:
 	f := cmd.Flags()
 	f.BoolVar(&o.poll, "config.poll", false, "check files for changes every second instead of waiting for file events")
 	f.BoolVar(&o.watch, "config.watch", true, "reload when the files of the config change; scripts are always watched")
-	f.BoolVar(&o.lastGood, "config.last-good", true, "if a script contains an error at the start, run the last version that was active")
+	f.BoolVar(&o.lastGood, "config.last-good", true, "if the config or a script contains an error at the start, run the last version that was active")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")
@@ -134,7 +142,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		return cannotStart(err)
 	}
 	logTo(t, s.telemetry, o.logFormat, path)
-	scripts, err := scriptsDir(o.scripts, path)
+	scripts, err := scriptsToRun(o, path)
 	if err != nil {
 		return cannotStart(err)
 	}
@@ -192,6 +200,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		ShutdownTimeout: o.shutdown,
 		WatchConfig:     o.watch,
 		PollFiles:       o.poll,
+		LastGood:        o.lastGood,
 		Announce:        announcer(t, s.http, sandboxURL, use.versions),
 	})
 	if err != nil {
@@ -204,6 +213,11 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if err := control.WriteToken(lock.Dir(), s.http.Token()); err != nil {
 		// weir starts even if, for example, the disk is full.
 		s.telemetry.Logger().Warn("API clients cannot use weir over TCP, only the control socket", "err", err)
+	}
+	if !o.lastGood {
+		if err := lastgood.Remove(lock.Dir()); err != nil {
+			s.telemetry.Logger().Warn("cannot remove the copy of the last good config", "err", err)
+		}
 	}
 	if err := storage.CheckPrivate(lock.Dir()); err != nil {
 		s.telemetry.Logger().Warn("the storage directory is not protected", "err", err)
@@ -381,4 +395,15 @@ func scriptsDir(flag, config string) (string, error) {
 		return filepath.Join(config, "scripts"), nil
 	}
 	return filepath.Join(filepath.Dir(config), "scripts"), nil
+}
+
+// scriptsToRun is scriptsDir for a config of which the last good version may run instead.
+func scriptsToRun(o runOptions, config string) (string, error) {
+	if _, err := os.Stat(config); errors.Is(err, fs.ErrNotExist) && o.scripts == "" && o.lastGood {
+		abs, err := filepath.Abs(config)
+		if good, _ := lastgood.Get(o.storage, abs); err == nil && good.IsDir() { // the engine reports why it cannot be read
+			return filepath.Join(config, "scripts"), nil
+		}
+	}
+	return scriptsDir(o.scripts, config)
 }

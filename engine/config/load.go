@@ -30,6 +30,17 @@ type Config struct {
 	Broken []string
 }
 
+// Dir returns the directory of the files of c.
+func (c *Config) Dir() string {
+	for file := range c.Files {
+		return filepath.Dir(file)
+	}
+	if Pattern(c.Path) == c.Path { // it is a file
+		return filepath.Dir(c.Path)
+	}
+	return c.Path
+}
+
 // Load reads a config file, or all *.alloy files of a directory (without
 // subdirectories) as one config. The file may be a FIFO, as in the shell's
 // <(command). If there are errors, the Config contains everything that could be

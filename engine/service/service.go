@@ -108,7 +108,9 @@ type Overview struct {
 	Time    time.Time // now
 	Version string
 	Config  string // path of the config file or directory
-	Started time.Time
+	// ConfigError is why the config at this path was refused; "" if it is what runs.
+	ConfigError string
+	Started     time.Time
 	// Ready is true after the first config has been applied.
 	Ready bool
 	// Stopping is true after weir was told to stop.

@@ -14,13 +14,15 @@ import (
 // Status is the response of /api/v0/status to callers with credentials. It
 // contains no secrets.
 type Status struct {
-	Time     time.Time `json:"time"` // of this response
-	Version  string    `json:"version"`
-	Config   string    `json:"config"`
-	Started  time.Time `json:"started"`
-	Ready    bool      `json:"ready"`
-	Stopping bool      `json:"stopping"`
-	Reload   *Reload   `json:"reload"` // null before the first reload
+	Time    time.Time `json:"time"` // of this response
+	Version string    `json:"version"`
+	Config  string    `json:"config"`
+	// ConfigError is why the config on disk was refused, while an older one runs.
+	ConfigError string    `json:"config_error,omitempty"`
+	Started     time.Time `json:"started"`
+	Ready       bool      `json:"ready"`
+	Stopping    bool      `json:"stopping"`
+	Reload      *Reload   `json:"reload"` // null before the first reload
 	// Stalled are overdue operations of weir itself.
 	Stalled    []string `json:"stalled,omitempty"`
 	Services   []Node   `json:"services"`
@@ -149,7 +151,7 @@ const maxElements = 1000
 func newStatus(host service.Host) Status {
 	o := host.Overview()
 	s := Status{
-		Time: o.Time, Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping, Stalled: o.Stalled,
+		Time: o.Time, Version: o.Version, Config: o.Config, ConfigError: o.ConfigError, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping, Stalled: o.Stalled,
 		Services: []Node{}, Components: []Node{},
 	}
 	if r := o.Reload; r.Outcome != "" {
