@@ -28,9 +28,9 @@ type Options struct {
 	// config that uses it is refused, and the registration of the first catalog is
 	// used in its place.
 	Catalogs []component.Catalog
-	// Scripts returns the catalog of a folder of scripts, whose names begin with
-	// the namespace, for import.scripts. It is nil if import.scripts is not
-	// supported.
+	// Scripts returns the catalog of a folder of scripts: for import.scripts, whose names
+	// begin with the namespace, or to take the place of the component.Extensible in
+	// Catalogs, without a namespace. It is nil if import.scripts is not supported.
 	Scripts func(namespace, dir string) (component.Catalog, error)
 	// Unsupported lists block names that no catalog has but that configs may
 	// contain, with their replacements.
@@ -133,6 +133,7 @@ type Engine struct {
 	pending    map[*pendingCall]bool            // builds, updates and trials that are not waited for
 	answers    map[<-chan struct{}]*pendingCall // of catalogs that the worker does not wait for
 	tried      map[string]*trial                // by ID: the last trial for each node of the plan
+	others     []component.Catalog              // in place of o.Catalogs while a preview is made; nil otherwise
 	change     *change                          // that the worker is processing
 }
 

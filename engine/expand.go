@@ -322,9 +322,17 @@ func (x *planner) value(w *wanted) {
 	x.add(w)
 }
 
+// lookups returns the catalogs that resolve block names outside of imports.
+func (e *Engine) lookups() []component.Catalog {
+	if e.others != nil {
+		return e.others
+	}
+	return e.o.Catalogs
+}
+
 // hasName reports whether a catalog knows a name.
 func (e *Engine) hasName(name string) bool {
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.lookups() {
 		if _, ok := c.Lookup(name); ok {
 			return true
 		}
@@ -335,7 +343,7 @@ func (e *Engine) hasName(name string) bool {
 // newFiles returns the paths of files that would define a component called
 // name, in the form shown to people.
 func (e *Engine) newFiles(name string) (paths []string) {
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.lookups() {
 		if c, ok := c.(component.Extensible); ok {
 			if path := c.NewFile(name); path != "" {
 				paths = append(paths, nearby(path))
@@ -347,7 +355,7 @@ func (e *Engine) newFiles(name string) (paths []string) {
 
 // blockNames returns all valid block names.
 func (e *Engine) blockNames() (names []string) {
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.lookups() {
 		names = append(names, c.Names()...)
 	}
 	for _, s := range e.services {
@@ -374,7 +382,7 @@ func (c collisionError) Error() string {
 // has no Build.
 func (e *Engine) register(name string) (r component.Registration, err error) {
 	found := false
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.lookups() {
 		next, ok := c.Lookup(name)
 		switch {
 		case ok && found:

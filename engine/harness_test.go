@@ -529,7 +529,7 @@ func (l *harness) folder(namespace, dir string) (component.Catalog, error) {
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
 			rel, _ := filepath.Rel(dir, file)
-			r := component.Registration{Name: namespace + "." + strings.ReplaceAll(strings.TrimSuffix(rel, ".lua"), string(filepath.Separator), "."), Version: strings.TrimSpace(string(text)), Sources: []string{file},
+			r := component.Registration{Name: strings.TrimPrefix(namespace+"."+strings.ReplaceAll(strings.TrimSuffix(rel, ".lua"), string(filepath.Separator), "."), "."), Version: strings.TrimSpace(string(text)), Sources: []string{file},
 				Accepts: batch.SignalMetrics, Sends: batch.SignalMetrics, Exports: receiverExports{}}
 			if strings.Contains(string(text), "broken") {
 				r = component.Registration{Name: r.Name, Sources: r.Sources, Err: errors.New("it is broken")}

@@ -212,7 +212,7 @@ func (x *planner) collide(w *wanted, name string) {
 			return
 		}
 	}
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.lookups() {
 		for _, known := range c.Names() {
 			space, _, _ := strings.Cut(known, ".")
 			if known != name && (!b.IsImport() || space != name) {

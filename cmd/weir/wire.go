@@ -59,20 +59,20 @@ func (u scriptsUse) options(dir string) registry.Options {
 	return o
 }
 
-// imported creates the catalog of an import.scripts block: the scripts of another
-// folder, in a namespace.
+// imported creates the catalog of another folder of scripts: in the namespace of an
+// import.scripts block or, if that is "", with the scripts that ship with weir.
 func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
 	o := u.options(dir)
-	o.Namespace = namespace
+	if o.Namespace = namespace; namespace == "" {
+		o.Embedded = scripts.FS
+	}
 	return registry.NewCatalog(o)
 }
 
 // catalogs returns the catalogs that resolve a block name: natives, the scripts
 // of the folder, and the scripts that ship with weir.
 func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
-	o := u.options(scriptsDir)
-	o.Embedded = scripts.FS
-	scripted, err := registry.NewCatalog(o)
+	scripted, err := u.imported("", scriptsDir)
 	if err != nil {
 		return nil, err
 	}

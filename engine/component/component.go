@@ -2,6 +2,7 @@ package component
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -192,6 +193,14 @@ type Registration struct {
 	// from several goroutines, and ends ctx when another version is wanted. nil:
 	// every version may run.
 	Trial func(ctx context.Context, t Trial) *Rejection
+	// Compare compares this version with the running component of a node for a preview
+	// of a reload, and affects neither. Begin of t is nil. The difference is nil if there
+	// is nothing to compare. encoding/json can marshal it, and its text is for people.
+	// The rejection is the one with which Trial would refuse the version for this
+	// difference. Compare returns soon after ctx has ended; the difference then says that
+	// it is incomplete. The engine calls it from several goroutines. nil: versions cannot
+	// be compared.
+	Compare func(ctx context.Context, t Trial) (difference fmt.Stringer, r *Rejection)
 	// Instead returns the version that a node, given by its ID, runs instead of this
 	// one: a version that the user pinned or, if Err is set, the last good version,
 	// which runs until another one does. nil means none. The engine calls it for every

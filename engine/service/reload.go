@@ -96,11 +96,14 @@ type Preview struct {
 type PreviewNode struct {
 	ID string `json:"id"`
 	// Action is added, rebuilt, updated (or rebuilt, if it cannot be updated), removed,
-	// refused, or unknown (what it does depends on the exports of another node, or on a
-	// script that is still being compiled).
+	// refused, in progress (its new version is being tried), or unknown (what it does
+	// depends on the exports of another node, or on a script that is still being compiled).
 	Action string `json:"action"`
 	// From and To are versions.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	Why  string `json:"why"`
+	// Shadow is how the results of the new version differ from those of the running one;
+	// nil for natives and for nodes whose version would not change.
+	Shadow any `json:"shadow,omitempty"`
 }

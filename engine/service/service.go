@@ -94,9 +94,9 @@ type Host interface {
 	// Overview returns the state of weir as a whole.
 	Overview() Overview
 	// PreviewReload returns the changes that a reload would make with the config at
-	// path, "" for the config that runs, and makes none. The error is a
-	// config.Diagnostics if the config would be refused.
-	PreviewReload(ctx context.Context, path string) (Preview, error)
+	// path and the scripts in a folder, "" for those that run, and makes none. It takes
+	// at most 30 seconds. The error is a config.Diagnostics if the config would be refused.
+	PreviewReload(ctx context.Context, path, scripts string) (Preview, error)
 	// RequestReload reads the config again and returns the records of the change when
 	// it is made, its tests included, or refused; the error is then a
 	// config.Diagnostics. It waits for canaries if it is told to.

@@ -17,21 +17,27 @@ import (
 	"github.com/weir-run/weir/scripting/block"
 )
 
-// Shadow has a new version of the script of c process the recent input of the node,
+// Shadow compares a new version with c, as Compare does. The node keeps and logs the
+// difference. The error is why the new version must not take over.
+func (c *Component) Shadow(ctx context.Context, s *Script, args any) error {
+	d, err := c.Compare(ctx, s, args)
+	c.mem.shadowed.Store(d)
+	c.opts.Logger.Info("compared a new version with the running version", d.attrs()...)
+	return err
+}
+
+// Compare has a new version of the script of c process the recent input of the node,
 // and the version of c as well, and compares their results. Neither has an effect
 // outside of the call: both have copies of the state, no receiver and no journal, and
 // cannot reach external systems. args are the arguments of the new version. The error
-// is why that must not take over; d is nil if nothing could be compared because ctx
-// ended or the new version cannot be built.
-func (c *Component) Shadow(ctx context.Context, s *Script, args any) (d *Difference, err error) {
+// is why that must not take over, or that ctx has ended; d is never nil.
+func (c *Component) Compare(ctx context.Context, s *Script, args any) (d *Difference, err error) {
 	limits := block.ArgumentsOf(s.Definition, args).Script.Shadow
 	d = &Difference{Running: c.script.Version, Version: s.Version}
 	defer func() {
 		if err != nil {
 			d.Refused = err.Error()
 		}
-		c.mem.shadowed.Store(d)
-		c.opts.Logger.Info("compared a new version with the running version", d.attrs()...)
 	}()
 	input := c.mem.recent.all()
 	if len(input) == 0 {

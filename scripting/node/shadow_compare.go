@@ -93,6 +93,45 @@ func (d *Difference) attrs() []any {
 	return attrs
 }
 
+// String describes the difference for people, on several lines.
+func (d *Difference) String() string {
+	if d.Records == 0 && d.Note != "" {
+		return "no comparison: " + d.Note
+	}
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("records: %d; unchanged: %d, changed: %d, dropped: %d, no longer dropped: %d", d.Records, d.Kept, d.Changed, d.Dropped, d.Restored)
+	for _, c := range d.ChangedExamples {
+		line("  changed: %s\n       to: %s", c.Before, c.After)
+	}
+	for _, text := range d.DroppedExamples {
+		line("  dropped: %s", text)
+	}
+	if d.EmittedBefore+d.EmittedAfter > 0 {
+		line("emitted records: %d → %d; changed: %d, missing: %d", d.EmittedBefore, d.EmittedAfter, d.EmittedChanged, d.EmittedMissing)
+	}
+	for _, n := range []struct {
+		what string
+		Names
+	}{{"new series", d.NewSeries}, {"series that end", d.GoneSeries}, {"new labels", d.NewLabels}, {"labels that disappear", d.GoneLabels}} {
+		if n.Count > 0 {
+			examples := n.Examples
+			if n.Count > len(examples) {
+				examples = append(slices.Clone(examples), "…")
+			}
+			line("%s: %d (%s)", n.what, n.Count, strings.Join(examples, ", "))
+		}
+	}
+	line("time per record: %d ns → %d ns", d.NanosBefore, d.NanosAfter)
+	if d.ErrorsBefore+d.ErrorsAfter > 0 {
+		line("errors: %d → %d", d.ErrorsBefore, d.ErrorsAfter)
+	}
+	if d.Note != "" {
+		line("incomplete: %s", d.Note)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // comparison compares the results of two versions for the same batches.
 type comparison struct {
 	d             *Difference
@@ -237,9 +276,13 @@ func (b payload) lines() iter.Seq[string] {
 	}
 }
 
-// example returns a row in text form, cut to what fits a message.
+// example returns a row in text form without metadata, cut to what fits a message.
 func (b payload) example(row int) string {
-	return shortExample(strings.TrimSpace(string(b.rows([]int{row}).text())))
+	text := string(b.rows([]int{row}).text())
+	for b.Metrics != nil && strings.HasPrefix(text, "# ") {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return shortExample(strings.TrimSpace(text))
 }
 
 func shortExample(text string) string {

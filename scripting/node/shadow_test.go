@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -131,7 +132,7 @@ func both(t *testing.T, test func(f *shadows, pick func(lua, js string) string))
 func TestShadowDifference(t *testing.T) {
 	both(t, func(f *shadows, pick func(lua, js string) string) {
 		f.run(pick(`metrics = function(batch) batch:drop_where("value == 1") end`, `metrics(batch) { batch.dropWhere("value == 1"); }`))
-		f.send(text(t, 1, "a 1\nb 2\nc 3\nd 4\n"))
+		f.send(text(t, 1, "# HELP b Help.\n# TYPE b gauge\na 1\nb 2\nc 3\nd 4\n"))
 		sent := len(f.sink.Batches())
 		f.passes(pick(
 			`metrics = function(batch, ctx)
@@ -549,5 +550,91 @@ func TestShadowInput(t *testing.T) {
 	f.send(in)
 	if got := records(); got != 100 {
 		t.Errorf("got %d records, want those of the batch that was sent twice once", got)
+	}
+}
+
+// Compare finds the difference for a preview: the node keeps and logs nothing of it.
+func TestCompare(t *testing.T) {
+	both(t, func(f *shadows, pick func(lua, js string) string) {
+		keep := pick(`metrics = function(batch) end`, `metrics(batch) {}`)
+		drop := pick(`metrics = function(batch) batch:drop_where("value > 1") end`, `metrics(batch) { batch.dropWhere("value > 1"); }`)
+		f.run(keep)
+		compare := func(ctx context.Context) (string, string) {
+			t.Helper()
+			r := f.lookup(drop)
+			args := r.NewArgs()
+			if err := registrytest.Decode(args, f.attrs, f.sink); err != nil {
+				t.Fatal(err)
+			}
+			d, rejection := r.Compare(ctx, component.Trial{Node: f.ID, Args: args, Running: f.c})
+			text := timing.ReplaceAllString(d.String(), "… ns")
+			if rejection == nil {
+				return text, ""
+			}
+			return text, rejection.Step + ": " + rejection.Err.Error()
+		}
+		want := func(ctx context.Context, want, wantRefused string) {
+			t.Helper()
+			got, refused := compare(ctx)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantRefused, refused); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+		}
+		want(t.Context(), "no comparison: the node has no recent input yet", "")
+		f.send(text(t, 1, "a 1\nb 2\n"))
+		want(t.Context(), `records: 2; unchanged: 1, changed: 0, dropped: 1, no longer dropped: 0
+  dropped: b 2 1000
+series that end: 1 (b)
+time per record: … ns → … ns`, "")
+		f.send(text(t, 2, "b 2\n"))
+		want(t.Context(), `records: 3; unchanged: 1, changed: 0, dropped: 2, no longer dropped: 0
+  dropped: b 2 1000
+  dropped: b 2 1000
+series that end: 1 (b)
+time per record: … ns → … ns`,
+			"shadow: scripts/"+f.path+": the new version drops 2 of 3 recent records that the running version keeps, and keeps 0 that it drops; the limit is an increase of 50 % (script.shadow.max_drop_increase)")
+		ended, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("the preview took too long"))
+		want(ended, "no comparison: the preview took too long", "")
+		f.attrs = ""
+		want(t.Context(), `no comparison: on_reload is not "shadow"`, "")
+		if d := f.c.(*node.Component).LastDifference(); d != nil {
+			t.Errorf("the node keeps the difference %+v", d)
+		}
+		if strings.Contains(f.log.String(), "compared") {
+			t.Errorf("it was logged:\n%s", &f.log)
+		}
+	})
+}
+
+var timing = regexp.MustCompile(`\d+ ns`)
+
+// A difference is shown with everything that it has.
+func TestDifferenceText(t *testing.T) {
+	got := (&node.Difference{
+		Note: "3 records were not compared", Batches: 2, Records: 10, Kept: 6, Changed: 2, Dropped: 1, Restored: 1,
+		EmittedBefore: 1, EmittedAfter: 3, EmittedChanged: 1, EmittedMissing: 0,
+		ChangedExamples: []node.Change{{Before: "a 1", After: "a 2"}}, DroppedExamples: []string{"b 1"},
+		NewSeries: node.Names{Count: 7, Examples: []string{"x", "y"}}, GoneSeries: node.Names{Count: 1, Examples: []string{"b"}},
+		NewLabels: node.Names{Count: 1, Examples: []string{"env"}}, GoneLabels: node.Names{Count: 1, Examples: []string{"pod"}},
+		NanosBefore: 100, NanosAfter: 250, ErrorsBefore: 1, ErrorsAfter: 2,
+	}).String()
+	want := `records: 10; unchanged: 6, changed: 2, dropped: 1, no longer dropped: 1
+  changed: a 1
+       to: a 2
+  dropped: b 1
+emitted records: 1 → 3; changed: 1, missing: 0
+new series: 7 (x, y, …)
+series that end: 1 (b)
+new labels: 1 (env)
+labels that disappear: 1 (pod)
+time per record: 100 ns → 250 ns
+errors: 1 → 2
+incomplete: 3 records were not compared`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

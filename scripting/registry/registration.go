@@ -41,8 +41,7 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 	if b.OnReload == block.OnReloadShadow && running.Version() != s.Version {
 		t.Begin(component.StepShadow)
 		err := s.compilers.shadow(ctx, func() error {
-			_, err := running.Shadow(ctx, &s.Script, t.Args)
-			return err
+			return running.Shadow(ctx, &s.Script, t.Args)
 		})
 		if err != nil {
 			return &component.Rejection{Step: component.StepShadow, Err: err}
@@ -55,6 +54,30 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 		return &component.Rejection{Step: component.StepCanary, Err: err}
 	}
 	return nil
+}
+
+// compare is the registration's Compare.
+func (s *entry) compare(ctx context.Context, t component.Trial) (fmt.Stringer, *component.Rejection) {
+	running, ok := t.Running.(*node.Component)
+	if !ok {
+		return nil, nil
+	}
+	d := &node.Difference{Running: running.Version(), Version: s.Version}
+	if block.ArgumentsOf(s.Definition, t.Args).Script.OnReload != block.OnReloadShadow {
+		d.Note = `on_reload is not "shadow"`
+		return d, nil
+	}
+	err := s.compilers.shadow(ctx, func() (err error) {
+		d, err = running.Compare(ctx, &s.Script, t.Args)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		d.Note, d.Refused = context.Cause(ctx).Error(), ""
+	case err != nil:
+		return d, &component.Rejection{Step: component.StepShadow, Err: err}
+	}
+	return d, nil
 }
 
 // register makes the registration of a script. replaced says that one of the
@@ -77,8 +100,9 @@ func register(s *entry, h scripting.Header, replaced bool) component.Registratio
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return node.New(&s.Script, o, args, previous)
 		},
-		Trial: s.try,
-		Doc:   s.doc(h, replaced),
+		Trial:   s.try,
+		Compare: s.compare,
+		Doc:     s.doc(h, replaced),
 	}
 	reg.Origin = s.origin()
 	if len(s.Definition.HTTP) > 0 {

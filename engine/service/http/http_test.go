@@ -54,7 +54,7 @@ func (h *host) RequestReload(_ context.Context, canaries bool) ([]service.Reload
 	h.canaries = canaries
 	return h.records, h.reload
 }
-func (h *host) PreviewReload(context.Context, string) (service.Preview, error) {
+func (h *host) PreviewReload(context.Context, string, string) (service.Preview, error) {
 	return service.Preview{}, h.reload
 }
 func (h *host) Reloads() []service.Reload { return h.records }

@@ -97,9 +97,10 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	}
 }
 
-// preview returns what a reload would change. The parameter config is another config.
+// preview returns what a reload would change. The parameters config and scripts are
+// another config and another folder of scripts.
 func preview(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	p, err := host.PreviewReload(r.Context(), r.URL.Query().Get("config"))
+	p, err := host.PreviewReload(r.Context(), r.URL.Query().Get("config"), r.URL.Query().Get("scripts"))
 	_, refused := errors.AsType[config.Diagnostics](err)
 	switch {
 	case refused:
