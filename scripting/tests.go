@@ -45,6 +45,10 @@ type TestAPI struct {
 	// Fail returns the error of a failed assertion, with the difference of two
 	// texts if they differ.
 	Fail func(msg, want, got string) error
+	// Snapshot compares a value with the next snapshot of the running test. got is an
+	// Object or a string, or nil if shown is the text of the value. name is "" or tells
+	// the snapshots of a test apart.
+	Snapshot func(got Value, shown, name string) error
 	// Pend returns the error that ends a test as pending.
 	Pend func(why string) error
 	// Tables are globals with functions, such as fixtures.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +58,11 @@ With --coverage, it reports which lines of the scripts and of their modules ran.
 line counts if every statement that begins in it ran. Each if has one branch per
 condition and one for else. =text prints a table; =lcov and =html write lcov.info
 and coverage.html. With --update, examples with different output are updated.
+
+assert.snapshot(out) and expect(out).toMatchSnapshot() compare a value with the
+snapshot in __snapshots__/NAME.snap next to the test file. A missing snapshot is
+written; with --ci, its test fails. Snapshots that no test checks are reported.
+With --update, different snapshots are updated and obsolete ones are removed.
 
 With --chaos, it runs the tests of each file five more times. Between calls of a
 component, a new version with new VMs takes over, as after a save; the tests must
@@ -112,7 +119,8 @@ and 2 if there was nothing to run.
 	f.StringVar(&o.format, "format", "pretty", "how to report: "+strings.Join(formats, ", "))
 	f.BoolVar(&o.watching, "watch", false, "run the tests again that a saved file concerns, until ctrl-C")
 	f.IntVar(&o.Parallel, "parallel", 0, "how many files run at once (default: the number of CPUs)")
-	f.BoolVar(&o.update, "update", false, "rewrite the outputs of examples that are others")
+	f.BoolVar(&o.update, "update", false, "rewrite outputs of examples, and snapshots, that differ")
+	f.BoolVar(&o.ci, "ci", false, "fail on missing snapshots instead of writing them (default: true if the environment variable CI is set)")
 	f.StringVar(&o.coverage, "coverage", "", "say which lines of the scripts ran: "+strings.Join(coverages, ", "))
 	f.Lookup("coverage").NoOptDefVal = coverages[0]
 	f.BoolVar(&o.bench, "bench", false, "measure the benches of test files when all tests passed")
@@ -128,6 +136,7 @@ type testOptions struct {
 	scripttest.Options
 	format    string
 	update    bool
+	ci        bool
 	watching  bool
 	coverage  string
 	threshold float64
@@ -175,10 +184,31 @@ func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	if o.Bench = o.bench || o.baseline != ""; o.Bench && o.Coverage {
 		return errors.New("cannot use --bench with --coverage, which makes scripts slower; run them one after the other")
 	}
-	if o.update {
-		o.Update = replaceFile
+	if !cmd.Flags().Changed("ci") {
+		ci := os.Getenv("CI")
+		o.ci = ci != "" && ci != "false" && ci != "0"
+	}
+	switch {
+	case o.update:
+		o.Update, o.Write = replaceFile, writeSnapshots
+	case !o.ci:
+		o.Write = writeSnapshots
 	}
 	return nil
+}
+
+// writeSnapshots writes a file of snapshots, or removes it if content is empty.
+func writeSnapshots(path, content string) error {
+	if content == "" {
+		return os.Remove(path)
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(path, []byte(content), 0o666) // subject to the umask
+	}
+	return replaceFile(path, content)
 }
 
 // run runs the tests once and prints a report.

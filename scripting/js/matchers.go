@@ -54,7 +54,7 @@ var matchers = map[string]matcher{
 	},
 	"toContain": contain, "toContainEqual": containEqual,
 	"toHaveLength": haveLength, "toHaveProperty": haveProperty,
-	"toMatch": match, "toSatisfy": satisfy,
+	"toMatch": match, "toSatisfy": satisfy, "toMatchSnapshot": matchSnapshot,
 	"toThrow": throws, "toThrowError": throws,
 
 	"toHaveBeenCalled":      called("have been called", func(_ *test, s *spy, _ []goja.Value) bool { return len(s.calls) > 0 }),
@@ -337,4 +337,27 @@ func (t *test) thrownMessage(x goja.Value) string {
 		}
 	}
 	return orUndefined(x).String()
+}
+
+// matchSnapshot compares a value with the next snapshot of the test.
+func matchSnapshot(t *test, x goja.Value, a []goja.Value) verdict {
+	name := argument(a, 0)
+	if !goja.IsUndefined(name) && !goja.IsString(name) {
+		t.v.raise(fmt.Errorf("cannot use %s as the name of a snapshot: write expect(x).toMatchSnapshot(\"a name\")", kindOf(name)))
+	}
+	var got scripting.Value
+	shown, label := "", ""
+	switch {
+	case goja.IsString(x):
+		got = x.String()
+	case host(x) != nil:
+		got = host(x)
+	default:
+		shown = t.showAll(x)
+	}
+	if goja.IsString(name) {
+		label = name.String()
+	}
+	err := t.api.Snapshot(got, shown, label)
+	return verdict{ok: err == nil, rest: "match its snapshot", err: err}
 }

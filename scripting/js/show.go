@@ -1,6 +1,7 @@
 package js
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -36,10 +37,19 @@ func (t *test) showFlat(x goja.Value) string { return (&shower{t: t, flat: true}
 
 func (t *test) showDeep(x goja.Value) string { return (&shower{t: t}).value(x) }
 
+// showAll formats a value without leaving anything out.
+func (t *test) showAll(x goja.Value) string {
+	if s := (&shower{t: t, flat: true, all: true}).value(x); len(s) <= maxFlat {
+		return s
+	}
+	return (&shower{t: t, all: true}).value(x)
+}
+
 // shower writes one value.
 type shower struct {
 	t     *test
 	flat  bool
+	all   bool // nothing is left out
 	above []*goja.Object
 }
 
@@ -104,7 +114,10 @@ func (s *shower) object(o *goja.Object) string {
 	case "Number", "String", "Boolean":
 		return class + " {" + s.value(s.t.v.unboxed(o)) + "}"
 	}
-	if len(s.above) == maxShownDepth {
+	if len(s.above) == maxValueDepth {
+		s.t.v.raise(fmt.Errorf("cannot show a value that nests deeper than %d", maxValueDepth))
+	}
+	if len(s.above) == maxShownDepth && !s.all {
 		return "[" + class + "]"
 	}
 	s.above = append(s.above, o)
@@ -117,7 +130,7 @@ func (s *shower) object(o *goja.Object) string {
 	}
 	if class == "Array" {
 		n := int(s.t.v.sandbox.lengthOf(o))
-		return s.list("[", "]", "", min(n, maxShownItems), n, func(i int) string { return s.value(o.Get(strconv.Itoa(i))) })
+		return s.list("[", "]", "", s.shown(n), n, func(i int) string { return s.value(o.Get(strconv.Itoa(i))) })
 	}
 	return s.properties(o)
 }
@@ -129,7 +142,7 @@ func (s *shower) properties(o *goja.Object) string {
 	if name := s.className(o); name != "Object" {
 		before = name + " "
 	}
-	return s.list(before+"{", "}", " ", min(len(keys), maxShownItems), len(keys), func(i int) string {
+	return s.list(before+"{", "}", " ", s.shown(len(keys)), len(keys), func(i int) string {
 		k := keys[i]
 		shown := k
 		if !plainKey.MatchString(k) {
@@ -154,7 +167,7 @@ func (s *shower) className(o *goja.Object) string {
 
 func (s *shower) entries(name string, o *goja.Object, one func(*goja.Object) string) string {
 	all := s.t.entries(o)
-	return s.list(name+" {", "}", " ", min(len(all), maxShownItems), len(all), func(i int) string { return one(all[i]) })
+	return s.list(name+" {", "}", " ", s.shown(len(all)), len(all), func(i int) string { return one(all[i]) })
 }
 
 // list writes the first n of all items. pad is written inside the brackets if
@@ -176,4 +189,12 @@ func (s *shower) list(open, end, pad string, n, all int, item func(i int) string
 	}
 	indent := strings.Repeat("  ", len(s.above))
 	return open + "\n" + indent + strings.Join(parts, ",\n"+indent) + ",\n" + strings.Repeat("  ", len(s.above)-1) + end
+}
+
+// shown is how many of n items are shown.
+func (s *shower) shown(n int) int {
+	if s.all {
+		return n
+	}
+	return min(n, maxShownItems)
 }

@@ -42,6 +42,12 @@ func (s *session) api() *scripting.TestAPI {
 		},
 		Same: func(want, got scripting.Value) error { return checkSame(nil, []scripting.Value{want, got}) },
 		Fail: fail,
+		Snapshot: func(got scripting.Value, shown, name string) error {
+			if got != nil {
+				shown = snapshotText(got, s.words)
+			}
+			return s.snapshot(shown, name)
+		},
 		Pend: func(why string) error { return &pendingError{why} },
 		Print: func(pos, line string) {
 			s.output.add(strings.TrimPrefix(pos+": ", ": ") + line)

@@ -68,6 +68,8 @@ var assertions = []assertion{
 		"it is within the tolerance", checkNear},
 	{"matches", "The string matches a pattern of the language's own.",
 		[]scripting.Param{param("pattern", scripting.KindString), param("actual", scripting.KindString)}, "it matches", checkMatches},
+	{"snapshot", "The value is the one that the snapshot stores. The first run writes the snapshot into a file in __snapshots__, and --update writes it again. A test can take several; a name tells them apart. A batch is stored in the text format.",
+		[]scripting.Param{actual, {Name: "name", Kind: scripting.KindString, Optional: true}}, "", checkSnapshot},
 	{"error", "fn fails; with text, text is a part of its error.",
 		[]scripting.Param{param("fn", scripting.KindFunction), {Name: "text", Kind: scripting.KindString, Optional: true}}, "", checkError},
 }
@@ -107,6 +109,9 @@ func (s *session) assertion(words string) (f *scripting.Function, more bool, err
 	message := scripting.Param{Name: "message", Kind: scripting.KindAny, Optional: true}
 	return &scripting.Function{Name: "assert." + words, Doc: a.doc, Params: append(slices.Clone(a.params), message),
 		Fn: func(args []scripting.Value) (scripting.Value, error) {
+			if negated && a.name == "snapshot" {
+				return nil, errors.New("cannot negate assert.snapshot")
+			}
 			err := a.check(s, args)
 			failure, failed := err.(*Failure)
 			switch {

@@ -58,13 +58,14 @@ func (c *chaos) fault(what string) error {
 // faults, and returns them with the first failure of each. When instances take
 // over, the tests must pass; when the world outside fails, it is enough that
 // scripts do not.
-func (s *suite) survive(ctx context.Context, t target, lang scripting.Tester, tests []Test, outside bool) ([]Test, error) {
+func (s *suite) survive(ctx context.Context, t target, lang scripting.Tester, tests []Test, outside bool, snaps *snapshots) ([]Test, error) {
 	for round := range chaosRounds {
 		failing := outside && round%2 == 1
 		ses, err := newSession(ctx, *s, t.test, lang)
 		if err != nil {
 			return tests, err
 		}
+		ses.snaps = snaps.again()
 		ses.chaos = newChaos(s.seed, t.test.Name, round, failing)
 		if failing {
 			ses.mocks.fault = ses.chaos.fault

@@ -34,6 +34,8 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Seconds float64  `json:"seconds"`
 		Problem *problem `json:"problem,omitempty"`
 		Tests   []test   `json:"tests"`
+		// Obsolete are names of snapshots that no test checks.
+		Obsolete []string `json:"obsolete_snapshots,omitempty"`
 	}
 	type benchmark struct {
 		File     string    `json:"file"`
@@ -61,7 +63,7 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Benchmarks []benchmark `json:"benchmarks,omitempty"`
 	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}, nil}
 	for _, f := range r.Files {
-		one := file{File: f.Name, Seconds: f.Elapsed.Seconds(), Problem: convert(f.Problem), Tests: []test{}}
+		one := file{File: f.Name, Seconds: f.Elapsed.Seconds(), Problem: convert(f.Problem), Tests: []test{}, Obsolete: f.Snapshots.Obsolete}
 		for _, t := range f.Tests {
 			one.Tests = append(one.Tests, test{t.Name, t.Line, t.Status, t.Elapsed.Seconds(), convert(t.Problem), t.Output})
 		}

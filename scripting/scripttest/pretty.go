@@ -79,6 +79,9 @@ func (p Pretty) File(f File) {
 	if f.Updated > 0 {
 		line += fmt.Sprintf(", %s rewritten", count(f.Updated, "example"))
 	}
+	if s := f.Snapshots.String(); s != "" {
+		line += ", " + s
+	}
 	fmt.Fprintf(p.W, "%s  %s\n", line, f.Elapsed.Round(10*time.Microsecond))
 	for _, t := range f.Tests {
 		if t.Status == Failed || t.Status == Broken {
@@ -88,6 +91,9 @@ func (p Pretty) File(f File) {
 				fmt.Fprintf(p.W, "      > %s\n", p.clean(l))
 			}
 		}
+	}
+	for _, name := range f.Snapshots.Obsolete {
+		fmt.Fprintf(p.W, "  %s %s; weir test --update removes it\n", p.paint("33", "obsolete snapshot:"), p.clean(name))
 	}
 	if f.Problem != nil {
 		p.problem(f.Problem)
@@ -111,6 +117,9 @@ func (p Pretty) problem(pr *Problem) {
 
 // Summary writes the last lines.
 func (p Pretty) Summary(r *Report) {
+	for _, name := range r.Orphans {
+		fmt.Fprintf(p.W, "%s %s: the test file does not exist; weir test --update removes it\n", p.paint("33", "obsolete snapshots:"), p.clean(name))
+	}
 	bad := r.Count(Failed) + r.Count(Broken)
 	line := fmt.Sprintf("%d passed", r.Count(Passed))
 	if bad > 0 {

@@ -44,6 +44,10 @@ type Options struct {
 	// Update replaces the content of a file: outputs of examples that are others
 	// are rewritten. nil: such examples fail.
 	Update func(path, content string) error
+	// Write creates or replaces a file of snapshots, or removes it if content is empty.
+	// nil: no snapshot is written, and a missing one fails its test. With Update, snapshots
+	// are also updated.
+	Write func(path, content string) error
 	// Coverage counts what the tests run of the scripts.
 	Coverage bool
 	// Bench measures the benches of test files when all tests have passed.
@@ -88,6 +92,9 @@ const (
 type Report struct {
 	Files    []File
 	Coverage *Coverage // nil: not asked for
+	// Orphans are files of snapshots whose test file is gone; with Options.Update they
+	// were removed.
+	Orphans []string
 	// Benchmarks are in order of their files.
 	Benchmarks []Benchmark
 
@@ -103,6 +110,8 @@ type File struct {
 	Problem *Problem
 	// Updated is how many of its examples were rewritten.
 	Updated int
+	// Snapshots is what became of its snapshots.
+	Snapshots Snapshots
 	// Sources are the absolute paths of the files it depends on, sorted.
 	Sources []string
 	benches bool     // it has some
@@ -183,6 +192,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return r, context.Cause(ctx)
 	}
 	r.Elapsed = time.Since(started)
+	for _, path := range orphans(targets) {
+		r.Orphans = append(r.Orphans, display(path))
+		if o.Update == nil || o.Write == nil {
+			continue
+		}
+		if err := o.Write(path, ""); err != nil {
+			return r, fmt.Errorf("cannot remove the snapshots %s: %w", display(path), err)
+		}
+	}
 	if o.Fuzz > 0 && r.OK() {
 		fuzz(ctx, o, targets, r, func(f File) {
 			if o.Each != nil {
@@ -264,6 +282,7 @@ type suite struct {
 	limit   time.Duration
 	left    *time.Duration                   // script time that all tests may still take; nil: no limit
 	update  func(path, content string) error // nil: nothing is rewritten
+	write   func(path, content string) error // of snapshots; nil: none is written
 	probe   *scripting.Probe
 	chaos   bool
 	seed    uint64
@@ -295,11 +314,17 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, found bool) {
 		return f, true
 	}
 	lang := t.testLang
+	snaps, err := s.openSnapshots(t.test)
+	if err != nil {
+		f.Problem = problemOf(err, t.test.Name)
+		return f, true
+	}
 	ses, err := newSession(ctx, *s, t.test, lang)
 	if err != nil {
 		f.Problem = problemOf(err, t.test.Name)
 		return f, true
 	}
+	ses.snaps = snaps
 	defer func() {
 		if err := ses.close(); err != nil && f.Problem == nil {
 			f.Problem = problemOf(err, t.test.Name)
@@ -336,18 +361,23 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, found bool) {
 			f.Problem = problemOf(err, t.test.Name)
 			return f, found
 		}
+		next.snaps = snaps
 		ses = next
 		ses.plan(i+1, s.wanted)
 	}
-	return s.faults(ctx, t, lang, f, ses.mocks.used), found
+	if err := snaps.finish(&f, ses.all); err != nil {
+		f.Problem = problemOf(err, t.test.Name)
+		return f, found
+	}
+	return s.faults(ctx, t, lang, f, ses.mocks.used, snaps), found
 }
 
 // faults runs a file's tests again with faults, when all of them passed.
-func (s *suite) faults(ctx context.Context, t target, lang scripting.Tester, f File, outside bool) File {
+func (s *suite) faults(ctx context.Context, t target, lang scripting.Tester, f File, outside bool, snaps *snapshots) File {
 	if !s.chaos || f.Failing() {
 		return f
 	}
-	tests, err := s.survive(ctx, t, lang, f.Tests, outside)
+	tests, err := s.survive(ctx, t, lang, f.Tests, outside, snaps)
 	if f.Tests = tests; err != nil && f.Problem == nil {
 		f.Problem = problemOf(fmt.Errorf("%w\nwith --chaos %d", err, s.seed), t.test.Name)
 	}
@@ -366,7 +396,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Status = Pending
 		return t
 	}
-	ses.running, ses.output = true, testOutput{}
+	ses.running, ses.test, ses.output = true, t.Name, testOutput{}
 	started := time.Now()
 	before, after := c.callbacks()
 	err := s.runBefore(ses, c.in)
@@ -391,7 +421,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		err = late
 	}
 	t.Elapsed = time.Since(started)
-	ses.running = false
+	ses.running, ses.test = false, ""
 	t.Output = ses.output.shown()
 	for _, n := range append(ses.nodes, ses.opened...) {
 		for _, line := range n.log.takeOutput().shown() {

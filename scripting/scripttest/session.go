@@ -39,6 +39,8 @@ type session struct {
 	opened    []*testNode // opened in the test that runs
 	output    testOutput
 	lastError string          // that assert.error met
+	test      string          // that runs; "": none
+	snaps     *snapshots      // nil: no test runs
 	used      map[string]bool // paths of files that matter to the tests
 
 	componentKind *scripting.ObjectType

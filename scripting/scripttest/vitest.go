@@ -87,6 +87,7 @@ var matchers = []scripting.Function{
 	own("to_have_property", `It has what a path of keys leads to, "a.b[0]" or a list of keys; with value, which equals that.`, anyParam("path"), optionalParam("value", scripting.KindAny)),
 	own("to_match", "The string has this part, or matches this regular expression.", anyParam("pattern")),
 	own("to_satisfy", "fn(x) is true.", fnParam),
+	own("to_match_snapshot", "It is the value that the snapshot stores. The first run writes the snapshot into a file in __snapshots__, and --update writes it again. A test can take several; a name tells them apart. A batch is stored in the text format.", optionalParam("name", scripting.KindString)),
 	own("to_throw", "The function throws; with expected: what has this part in its message, matches this regular expression, is of this class, or has this error's message.", optionalParam("expected", scripting.KindAny)),
 	own("to_throw_error", "As to_throw.", optionalParam("expected", scripting.KindAny)),
 	own("to_have_been_called", "The spy was called."),
@@ -152,7 +153,7 @@ var spyMethods = []scripting.Function{
 }
 
 const (
-	noSnapshots = "write what you expect into the test: expect(x).toEqual(…); --update rewrites the outputs of examples in headers"
+	noSnapshots = "use toMatchSnapshot, or write what you expect into the test: expect(x).toEqual(…)"
 	noTimers    = "the clock of a component stands still: t.advance(\"30s\") sets it forward"
 	noModules   = "a component has a VM of its own; give it what is outside with http, env, files and exec of \"weir/test\""
 )
@@ -160,7 +161,7 @@ const (
 // refusedOfVitest are names of vitest's that are not here, and what to do
 // instead.
 var refusedOfVitest = map[string]string{
-	"toMatchSnapshot": noSnapshots, "toMatchInlineSnapshot": noSnapshots, "toMatchFileSnapshot": noSnapshots,
+	"toMatchInlineSnapshot": noSnapshots, "toMatchFileSnapshot": noSnapshots,
 	"toThrowErrorMatchingSnapshot": noSnapshots, "toThrowErrorMatchingInlineSnapshot": noSnapshots,
 	"expect.addSnapshotSerializer": noSnapshots,
 	"toHaveResolved":               "await what it returned", "toHaveResolvedTimes": "await what it returned", "toHaveResolvedWith": "await what it returned",
