@@ -230,6 +230,7 @@ var opening = []struct{ at, why string }{
 	{"natives/docs/gen", "it generates source code"},
 	{"engine/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
 	{"cmd/weir/memory", "it reads /proc"},
+	{"cmd/weir/new.go", "it creates files, and fails if one exists"},
 	{"cmd/weirbench", "a load generator reads its own files"},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/cmd/weir/starter"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service/telemetry"
 )
@@ -81,6 +82,11 @@ func configFiles(n int) cobra.CompletionFunc {
 // flagValues are the possible values of flags, by command.
 var flagValues = map[string][]string{
 	"weir graph --format":         graphFormats,
+	"weir new component --lang":   starter.Languages(),
+	"weir new component --kind":   starter.Kinds(),
+	"weir new component --signal": starter.Signals(),
+	"weir new project --lang":     starter.Languages(),
+	"weir doc --lang":             {"both", "lua", "js"},
 	"weir journal stats --format": journalFormats,
 	"weir run --log.format":       telemetry.Formats,
 	"weir audit --format":         auditFormats,
@@ -92,7 +98,7 @@ var flagValues = map[string][]string{
 // completeFlags completes the values of the flags of a command and of its
 // subcommands.
 func completeFlags(cmd *cobra.Command) {
-	for _, name := range []string{"format", "log.format", "scripts", "storage.path"} {
+	for _, name := range []string{"format", "kind", "lang", "log.format", "scripts", "signal", "storage.path"} {
 		complete := cobra.CompletionFunc(directories)
 		if values := flagValues[cmd.CommandPath()+" --"+name]; values != nil {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)

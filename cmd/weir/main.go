@@ -121,6 +121,7 @@ When a script is saved, weir reloads it without losing a sample.`,
   weir check config.alloy       find every mistake in a config
   weir run config.alloy         run a config
   weir fmt -w config.alloy      format a config
+  weir new component ops/tidy   create a script and its test
   weir components               list what a config can use
   weir help config              read about the config language
 `, "\n"),
@@ -139,6 +140,7 @@ When a script is saved, weir reloads it without losing a sample.`,
 		componentsCommand(t),
 		docCommand(t),
 		typesCommand(t),
+		newCommand(t),
 		reloadCommand(t),
 		promoteCommand(t),
 		pageCommand(t),

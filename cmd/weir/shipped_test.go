@@ -16,7 +16,8 @@ import (
 // TestShippedScriptsConfigs checks that the header of each script that ships with
 // weir contains a valid config.
 func TestShippedScriptsConfigs(t *testing.T) {
-	cs, err := scriptsUse{}.catalogs(t.TempDir())
+	none := t.TempDir()
+	cs, err := scriptsUse{}.catalogs(none)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,16 +31,23 @@ func TestShippedScriptsConfigs(t *testing.T) {
 			}
 			continue
 		}
-		path := filepath.Join(t.TempDir(), "config.alloy")
-		block += "\n\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/api/v1/write\"\n  }\n}\n\n" +
-			"loki.write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/loki/api/v1/push\"\n  }\n}\n"
-		if err := os.WriteFile(path, []byte(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var said bytes.Buffer
-		if code := execute(t.Context(), &terminal{out: io.Discard, err: &said}, []string{"check", path}); code != exitOK {
-			t.Errorf("%s: the config in its header is not valid:\n%s\n%s", name, block, &said)
-		}
+		checkHeaderConfig(t, name, block, none)
+	}
+}
+
+// checkHeaderConfig checks that the config in the header of a script is valid, next to
+// a folder of scripts.
+func checkHeaderConfig(t *testing.T, name, block, scripts string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.alloy")
+	block += "\n\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/api/v1/write\"\n  }\n}\n\n" +
+		"loki.write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/loki/api/v1/push\"\n  }\n}\n"
+	if err := os.WriteFile(path, []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	if code := execute(t.Context(), &terminal{out: io.Discard, err: &said}, []string{"check", "--scripts=" + scripts, path}); code != exitOK {
+		t.Errorf("%s: the config in its header is not valid:\n%s\n%s", name, block, &said)
 	}
 }
 

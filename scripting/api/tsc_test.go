@@ -21,7 +21,7 @@ import (
 )
 
 // TestTSC proves the types both ways with TypeScript's own compiler: what ships,
-// the examples of the table and testdata/tsc/good compile, and of
+// the templates of 'weir new', the examples of the table and testdata/tsc/good compile, and of
 // testdata/tsc/bad each line with a number does not, and no other.
 func TestTSC(t *testing.T) {
 	tsc := os.Getenv("WEIR_TSC")
@@ -52,6 +52,7 @@ func TestTSC(t *testing.T) {
 	n := 0
 	expected := regexp.MustCompile(`// (TS\d+)$`)
 	copyAll(t, os.DirFS("../../scripts"), func(name, content string) { n++; write("scripts/"+name, content) })
+	copyAll(t, os.DirFS("../../cmd/weir/starter/scripts"), func(name, content string) { write("scripts/"+name, content) })
 	copyAll(t, os.DirFS("testdata/tsc/good"), func(name, content string) { write("scripts/good/"+name, content) })
 	copyAll(t, os.DirFS("testdata/tsc/bad"), func(name, content string) {
 		write("scripts/bad/"+name, content)
