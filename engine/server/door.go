@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 
@@ -24,12 +25,15 @@ func OpenDoor(address, setting string) (*Door, error) {
 	return &Door{d, newSlots()}, nil
 }
 
+// ErrInUse is wrapped by the error of CannotListen if the address is in use.
+var ErrInUse = errors.New("the address is already in use")
+
 // CannotListen returns an error that says why an address could not be opened
 // and what to do. setting names the setting: "address in the block listener of
 // x.y.z (file:line)".
 func CannotListen(address, setting string, err error) error {
 	if inUse(err) {
-		return fmt.Errorf("cannot listen on %s: the address is already in use by another process or another block; stop that, or change %s", address, setting)
+		return fmt.Errorf("cannot listen on %s: %w by another process or another block; stop that, or change %s", address, ErrInUse, setting)
 	}
 	return fmt.Errorf("cannot listen on %s: %w; %s sets this address", address, err, setting)
 }

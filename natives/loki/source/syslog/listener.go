@@ -3,6 +3,7 @@ package syslog
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/server"
 )
 
@@ -25,6 +25,7 @@ type listener struct {
 	hosts    *hosts
 	// before is the listener that goes on until this one listens; nil for none.
 	before atomic.Pointer[listener]
+	loans  chan *loan // requests of the listener that replaces this one
 
 	mu          sync.Mutex
 	address     string // "" if it does not listen
@@ -37,7 +38,7 @@ type listener struct {
 }
 
 func newListener(c *Component, a *Listener) *listener {
-	return &listener{c: c, key: a.key(), hosts: newHosts(c.resolve), connections: func() int { return 0 }}
+	return &listener{c: c, key: a.key(), hosts: newHosts(c.resolve), loans: make(chan *loan), connections: func() int { return 0 }}
 }
 
 // The pauses between attempts to open an address double from minPause to maxPause.
@@ -49,27 +50,100 @@ const (
 // run listens until ctx ends, and sends the messages that it has read until base
 // ends.
 func (l *listener) run(ctx, base context.Context) {
-	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
-		a := l.settings.Load().args
-		err := l.serve(ctx, base, a)
+	var senders sync.WaitGroup
+	defer senders.Wait()
+	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx))
+	defer disconnect() // when the address is closed
+	a := l.settings.Load().args
+	address := a.Address
+	for pause := minPause; ctx.Err() == nil; {
+		borrowed, err := l.serve(ctx, connected, base, address, &senders)
 		if err == nil {
-			return
+			address = l.listens() // with the port, if that is 0 in the config
+			l.lend(ctx, borrowed)
+			pause = minPause
+			continue
 		}
 		if pause == minPause {
 			l.c.o.Logger.Error("cannot listen", "protocol", a.Protocol, "err", err)
 		}
 		l.report("", fmt.Errorf("%w; next try in %s", err, pause))
-		_ = clock.Sleep(ctx, l.c.o.Clock, pause)
+		t := l.c.o.Clock.NewTimer(pause)
+		select {
+		case <-t.C():
+		case borrowed := <-l.loans:
+			l.lend(ctx, borrowed)
+		case <-ctx.Done():
+		}
+		t.Stop()
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// serve returns nil when ctx has ended, and an error if the address cannot be
-// opened.
-func (l *listener) serve(ctx, base context.Context, a *Listener) error {
-	if a.Protocol == "udp" {
-		return l.serveUDP(ctx, base, a)
+// serve returns nil when ctx has ended, a loan if another listener needs the port, and
+// an error if the address cannot be opened. Connections stay open until connected ends.
+// The goroutines that send messages are in senders.
+func (l *listener) serve(ctx, connected, base context.Context, address string, senders *sync.WaitGroup) (*loan, error) {
+	if l.settings.Load().args.Protocol == "udp" {
+		return l.serveUDP(ctx, base, address, senders)
 	}
-	return l.serveTCP(ctx, base, a)
+	return l.serveTCP(ctx, connected, base, address, senders)
+}
+
+// loan asks a listener to close its address for one with the same port and another host:
+// both cannot be open together.
+type loan struct {
+	closed chan struct{} // closed when the address is closed
+	back   chan struct{} // closed when the listener may open it again
+}
+
+// open opens the address of l by try. It closes the address of the previous listener
+// first if both cannot be open together. giveBack, which is not nil, must be called when
+// l has closed the address.
+func open[T any](ctx context.Context, l *listener, try func() (T, error)) (s T, giveBack func(), err error) {
+	s, err = try()
+	before := l.before.Load()
+	if !errors.Is(err, server.ErrInUse) || before == nil || !l.excludes(before) {
+		return s, func() {}, err
+	}
+	want := &loan{closed: make(chan struct{}), back: make(chan struct{})}
+	select {
+	case before.loans <- want:
+	case <-ctx.Done():
+		return s, func() {}, err
+	}
+	<-want.closed
+	giveBack = func() { close(want.back) }
+	if s, err = try(); err != nil {
+		giveBack()
+		giveBack = func() {}
+	}
+	return s, giveBack, err
+}
+
+// hold keeps the address open until ctx ends, or another listener needs it.
+func (l *listener) hold(ctx context.Context) *loan {
+	select {
+	case borrowed := <-l.loans:
+		return borrowed
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// lend waits until the closed address may be opened again, or ctx ends.
+func (l *listener) lend(ctx context.Context, borrowed *loan) {
+	for borrowed != nil {
+		l.report("", nil)
+		close(borrowed.closed)
+		select {
+		case <-borrowed.back:
+			return
+		case borrowed = <-l.loans: // the last borrower was replaced
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // setting describes the argument that sets the address, for errors.
@@ -98,10 +172,10 @@ func (l *listener) serving() *listener {
 	return l.before.Load()
 }
 
-// excludes reports whether l cannot listen while o does.
+// excludes reports whether l may be unable to listen because o does.
 func (l *listener) excludes(o *listener) bool {
-	a, b := l.settings.Load().args, o.settings.Load().args
-	return a.Protocol == b.Protocol && server.SamePort(a.Address, b.Address)
+	a := l.settings.Load().args
+	return a.Protocol == o.settings.Load().args.Protocol && server.SamePort(a.Address, o.listens())
 }
 
 func (l *listener) listening(address net.Addr) {

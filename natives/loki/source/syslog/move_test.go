@@ -20,7 +20,7 @@ func (s *source) with(addresses ...string) {
 	a := *s.args
 	a.Listeners = nil
 	for _, address := range addresses {
-		a.Listeners = append(a.Listeners, listener(func(l *syslog.Listener) { l.Address = address }))
+		a.Listeners = append(a.Listeners, listener(func(l *syslog.Listener) { l.Protocol, l.Address = s.args.Listeners[0].Protocol, address }))
 	}
 	if err := s.c.(component.Updater).Update(&a); err != nil {
 		s.t.Fatal(err)
@@ -77,10 +77,73 @@ func TestMoves(t *testing.T) {
 	}
 }
 
+// TestAnotherHost: an address with the same port and another host takes the place of the
+// old one, and if it cannot be opened, the old one is served again, with its connections.
+func TestAnotherHost(t *testing.T) {
+	f := func(protocol string, occupy func(address string) (io.Closer, error)) {
+		t.Run(protocol, func(t *testing.T) {
+			s := start(t, func(l *syslog.Listener) { l.Protocol = protocol })
+			conn := s.dial()
+			send(t, conn, "<13>1 - h - - - - zero\n") // it is accepted
+			s.want(`{} zero`)
+			old := s.address()
+			_, port, err := net.SplitHostPort(old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := occupy(net.JoinHostPort("127.0.0.2", port))
+			if err != nil {
+				t.Skip("the host has one loopback address: ", err)
+			}
+			defer other.Close()
+			all := net.JoinHostPort("0.0.0.0", port)
+			s.with(all)
+			served := func() bool {
+				h := s.Health()
+				return h.State == component.Unhealthy && strings.Contains(h.Message, "in use") && strings.Contains(h.Message, "until then "+old+" is served")
+			}
+			s.Wait(t, served)
+			s.Clock.Advance(time.Millisecond) // so that the lines have other times
+			send(t, conn, "<13>1 - h - - - - one\n")
+			s.want(`{} zero`, `{} one`)
+			again, err := net.Dial(protocol, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			send(t, again, "<13>1 - h - - - - two\n")
+			s.want(`{} zero`, `{} one`, `{} two`)
+
+			// The next try finds the address free.
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			opened := make(chan struct{})
+			go s.advance(time.Second, opened)
+			s.Wait(t, func() bool { return s.Health().State == component.Healthy })
+			close(opened)
+			if got := s.address(); got != "[::]:"+port && got != all {
+				t.Errorf("it listens on %s", got)
+			}
+			last, err := net.Dial(protocol, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer last.Close()
+			send(t, last, "<13>1 - h - - - - three\n")
+			s.want(`{} zero`, `{} one`, `{} two`, `{} three`)
+		})
+	}
+	f("tcp", func(address string) (io.Closer, error) { return net.Listen("tcp", address) })
+	f("udp", func(address string) (io.Closer, error) { return net.ListenPacket("udp", address) })
+}
+
 // TestRemovedListener: a listener that no other one takes the place of ends at once.
 func TestRemovedListener(t *testing.T) {
 	s := start(t, nil)
 	conn := s.dial()
+	send(t, conn, "<13>1 - h - - - - one\n") // it is accepted
+	s.want(`{} one`)
 	old := s.address()
 	s.with()
 	wantClosed(t, conn)

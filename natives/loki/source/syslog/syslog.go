@@ -160,9 +160,7 @@ func (c *Component) replace(a *Arguments, next map[string][]*listener) {
 		added = without(inOrder(a, next), c.by)
 	}
 	for i, l := range added[:min(len(added), len(gone))] {
-		if before := gone[i].serving(); before != nil && !l.excludes(before) {
-			l.before.Store(before)
-		}
+		l.before.Store(gone[i].serving())
 	}
 }
 
@@ -438,7 +436,7 @@ func (l *listener) info() ListenerInfo {
 	}
 	if l.err != nil {
 		i.Error = l.err.Error()
-		if before := l.before.Load(); before != nil {
+		if before := l.before.Load(); before != nil && before.listens() != "" {
 			i.Error += ", until then " + before.listens() + " is served"
 		}
 	}

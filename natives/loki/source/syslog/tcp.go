@@ -12,11 +12,12 @@ import (
 	"github.com/weir-run/weir/engine/server"
 )
 
-func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
-	door, err := server.OpenDoor(a.Address, l.setting())
+func (l *listener) serveTCP(ctx, connected, base context.Context, address string, senders *sync.WaitGroup) (*loan, error) {
+	door, giveBack, err := open(ctx, l, func() (*server.Door, error) { return server.OpenDoor(address, l.setting()) })
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer giveBack()
 	l.mu.Lock()
 	l.connections = door.Connections
 	l.mu.Unlock()
@@ -36,7 +37,7 @@ func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
 				return
 			}
 			full = false
-			wg.Go(func() { l.connection(ctx, base, conn) })
+			senders.Go(func() { l.connection(connected, base, conn) })
 		}, func(err error) {
 			if err != nil {
 				l.c.o.Logger.Error("cannot accept connections", "err", err)
@@ -45,10 +46,10 @@ func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
 			l.c.o.Logger.Info("connections are accepted again")
 		})
 	})
-	<-ctx.Done()
+	borrowed := l.hold(ctx)
 	door.Close()
 	wg.Wait()
-	return nil
+	return borrowed, nil
 }
 
 // The buffer of a connection grows from minBuffer to maxBuffer if a read fills

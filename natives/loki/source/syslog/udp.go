@@ -17,30 +17,37 @@ import (
 // arrive while nothing reads.
 const kernelBuffer = 1 << 20
 
-func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
-	pc, err := net.ListenPacket("udp", a.Address)
+func (l *listener) serveUDP(ctx, base context.Context, address string, senders *sync.WaitGroup) (*loan, error) {
+	conn, giveBack, err := open(ctx, l, func() (*net.UDPConn, error) {
+		pc, err := net.ListenPacket("udp", address)
+		if err != nil {
+			return nil, server.CannotListen(address, l.setting(), err)
+		}
+		return pc.(*net.UDPConn), nil
+	})
 	if err != nil {
-		return server.CannotListen(a.Address, l.setting(), err)
+		return nil, err
 	}
-	conn := pc.(*net.UDPConn)
+	defer giveBack()
 	_ = conn.SetReadBuffer(kernelBuffer) // the system may limit the size
 	l.listening(conn.LocalAddr())
 	q := &queue{kick: make(chan struct{}, 1)}
-	var wg sync.WaitGroup
 	reading, read := context.WithCancel(context.WithoutCancel(ctx))
-	wg.Go(func() {
+	go func() {
 		defer read()
 		l.readUDP(ctx, conn, q)
+	}()
+	senders.Go(func() {
+		l.sendUDP(reading, base, q)
+		left := q.left()
+		l.c.unaccepted.Add(-int64(left))
+		l.c.o.Stats.DropLines("stopped", left)
 	})
-	wg.Go(func() { l.sendUDP(reading, base, q) })
-	<-ctx.Done()
+	borrowed := l.hold(ctx)
 	_ = conn.SetReadDeadline(time.Unix(1, 0)) // makes readUDP read the remaining datagrams and return
-	wg.Wait()
+	<-reading.Done()
 	conn.Close()
-	left := q.left()
-	l.c.unaccepted.Add(-int64(left))
-	l.c.o.Stats.DropLines("stopped", left)
-	return nil
+	return borrowed, nil
 }
 
 // socket is a *net.UDPConn.
