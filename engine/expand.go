@@ -197,6 +197,8 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		if w.reg.Build == nil && running.current != nil {
 			w.reg = running.current.reg
 		}
+	} else if before := x.mode.before(w.id); before != nil {
+		w.recv, w.stats = before.recv, before.stats
 	} else {
 		w.stats = new(flow.Stats)
 		w.recv = flow.NewReceiver(w.id, anySignal, w.stats, func(p *flow.PanicError) { e.gatePanic(w.id, p) })

@@ -188,6 +188,7 @@ func (n *node) swap(g *instance) bool {
 	}
 	g.started = n.e.clock.Now()
 	n.activated(g.reg, g.started)
+	n.e.tryPostponed(n.id)
 
 	if old == nil {
 		// A node with this ID may just have left the graph and still hold its files.

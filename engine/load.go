@@ -37,6 +37,9 @@ type planMode struct {
 	// modules are the modules of the last good config, by absolute path, which are used in
 	// the place of those on disk.
 	modules map[string]lastgood.Tree
+	// tried is the plan of their trials. Nodes that do not run yet keep its receivers,
+	// which are in the arguments of the trials.
+	tried *plan
 }
 
 // load reads and plans a config. The error is a config.Diagnostics. Trials end

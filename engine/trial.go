@@ -33,7 +33,7 @@ func (e *Engine) choose(ctx context.Context, p *plan, mode planMode) *plan {
 		ctx, cancel = context.WithTimeoutCause(ctx, startTrials, fmt.Errorf("the tests of all components together took longer than %s", startTrials))
 		defer cancel()
 	}
-	mode.rejected = e.trials(ctx, p)
+	mode.rejected, mode.tried = e.trials(ctx, p), p
 	if len(mode.rejected) == 0 {
 		return p
 	}
@@ -44,6 +44,14 @@ func (e *Engine) choose(ctx context.Context, p *plan, mode planMode) *plan {
 			return q
 		}
 	}
+}
+
+// before returns a component of the plan of the trials; nil without.
+func (mode planMode) before(id string) *wanted {
+	if mode.tried == nil || mode.tried.wanted[id] == nil || mode.tried.wanted[id].recv == nil {
+		return nil
+	}
+	return mode.tried.wanted[id]
 }
 
 // dismiss marks the rejected versions whose replacement does not fit the config,
@@ -82,6 +90,7 @@ func (mode planMode) dismiss(p *plan, ds config.Diagnostics) bool {
 type trial struct {
 	reg       component.Registration
 	args      any
+	block     *config.Block
 	cancel    context.CancelFunc
 	done      chan struct{}        // closed when rejection is set
 	rejection *component.Rejection // nil: the version passed
@@ -91,13 +100,24 @@ type trial struct {
 	canary    chan struct{} // closed when the step canary begins
 }
 
-// of reports whether the trial answers for what is wanted.
+// of reports whether the trial answers for what is wanted. A version that was refused is
+// not tried again if only the values have changed to which its block refers.
 func (t *trial) of(w *wanted) bool {
-	return t.reg.Name == w.reg.Name && t.reg.Version == w.reg.Version && equal(t.args, w.args)
+	if t.reg.Name != w.reg.Name || t.reg.Version != w.reg.Version {
+		return false
+	}
+	refused := t.ended() && t.rejection != nil && t.block.SameText(w.block)
+	return refused || equal(t.args, w.args)
 }
 
 func (t *trial) ended() bool {
 	return isClosed(t.done)
+}
+
+// postponed reports whether the trial needs a running component: the last good version
+// starts, and then the trial begins again.
+func (t *trial) postponed() bool {
+	return t.ended() && t.rejection != nil && t.rejection.Err == nil
 }
 
 // verdict returns what a plan has to know of a trial; nil if the version passed.
@@ -123,7 +143,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 			continue
 		}
 		t := e.tried[w.id]
-		if t == nil || !t.of(w) {
+		if t == nil || !t.of(w) || t.postponed() && e.runs(w.id) {
 			t = e.beginTrial(ctx, w)
 			begun = append(begun, t)
 		}
@@ -139,6 +159,9 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	out := map[string]*rejected{}
 	for id, t := range current {
 		r := t.verdict()
+		if n := e.nodes[id]; t.postponed() && n != nil && (n.current != nil || n.failed != nil) {
+			r = nil // what ran has crashed, or the last good version does not start
+		}
 		switch ended := t.ended(); {
 		case ended && !t.followed:
 			e.change.tried(t.steps)
@@ -160,7 +183,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 
 // beginTrial begins the trial of a version, which ends with ctx at the latest.
 func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
-	t := &trial{reg: w.reg, args: w.args, done: make(chan struct{}), steps: map[string]time.Duration{}, canary: make(chan struct{})}
+	t := &trial{reg: w.reg, args: w.args, block: w.block, done: make(chan struct{}), steps: map[string]time.Duration{}, canary: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
 	var now *service.Trial // the step that is in progress
 	begin := func(step string) {
@@ -177,8 +200,8 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 		}
 	}
 	c := component.Trial{Node: w.id, Args: w.args, Begin: begin}
-	if n := e.nodes[w.id]; n != nil && n.current != nil && !n.current.crashed {
-		c.Running = n.current.c
+	if e.runs(w.id) {
+		c.Running = e.nodes[w.id].current.c
 	}
 	e.wg.Go(func() {
 		defer close(t.done)
@@ -192,6 +215,26 @@ func (e *Engine) beginTrial(ctx context.Context, w *wanted) *trial {
 		}
 	})
 	return t
+}
+
+// runs reports whether a node has a component that has not crashed.
+func (e *Engine) runs(id string) bool {
+	n := e.nodes[id]
+	return n != nil && n.current != nil && !n.current.crashed
+}
+
+// tryPostponed has the worker begin the trial of a node again if it was postponed until the
+// node runs.
+func (e *Engine) tryPostponed(id string) {
+	t := e.tried[id]
+	if t == nil || !t.postponed() {
+		return
+	}
+	waiting := e.change.waiting()
+	e.box.post(func() {
+		e.change = following(waiting)
+		_ = e.applyFiles(time.Now()) // which reports its errors
+	})
 }
 
 // awaitTrials waits until trials have ended. Once weir runs, it waits for a moment
@@ -257,6 +300,12 @@ func (r *rejected) replace(w *wanted, running *node) {
 		}
 		return
 	}
+	if r.Err == nil {
+		if r.unfit == nil {
+			w.reg = *r.LastGood
+		}
+		return
+	}
 	err := newRefused(running, w.reg.Version, r.Step, r.Err)
 	w.err = err
 	switch {
@@ -278,8 +327,8 @@ func (r *rejected) replace(w *wanted, running *node) {
 		w.reg = *r.LastGood
 	case r.LastGood != nil:
 		err.running = w.reg.Version
-		err.note = fmt.Sprintf(", because version %s, which passed on %s, does not fit the config (%s)",
-			component.ShortVersion(r.LastGood.Version), r.Passed.UTC().Format("2006-01-02 15:04:05 MST"), oneLine(r.unfit))
+		err.note = fmt.Sprintf(", because version %s, the last good one, does not fit the config (%s)",
+			component.ShortVersion(r.LastGood.Version), oneLine(r.unfit))
 	default:
 		err.running = w.reg.Version
 		err.note = ", because no version has passed"

@@ -121,7 +121,7 @@ Exit codes:
 	f := cmd.Flags()
 	f.BoolVar(&o.poll, "config.poll", false, "check files for changes every second instead of waiting for file events")
 	f.BoolVar(&o.watch, "config.watch", true, "reload when the files of the config change; scripts are always watched")
-	f.BoolVar(&o.lastGood, "config.last-good", true, "if the config or a script contains an error at the start, run the last version that was active")
+	f.BoolVar(&o.lastGood, "config.last-good", true, "if the config or a script contains an error at the start, or the version of a script was refused before, run the last version that was active")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")

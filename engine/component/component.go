@@ -264,18 +264,17 @@ const (
 // ShortVersion returns a version as people see it: its first 7 characters.
 func ShortVersion(version string) string { return version[:min(7, len(version))] }
 
-// Rejection means that a version of a component failed its trial. The engine
-// keeps the running version, or starts LastGood. If there is neither, it starts
-// the rejected version. It reports Err in all cases.
+// Rejection means that a version of a component failed its trial, or that it must not
+// run yet. The engine keeps the running version, or starts LastGood. If there is
+// neither, it starts the rejected version. It reports Err in all cases.
 type Rejection struct {
 	// Step is the step that failed. "" means StepTest.
 	Step string
-	Err  error
-	// LastGood is the newest version that passed its trial. It is nil if no
-	// version has passed.
+	// Err is why the version failed. It is nil if a step needs a running component and
+	// nothing runs: the engine starts LastGood, and then tries the version again.
+	Err error
+	// LastGood is the newest good version. It is nil if there is none.
 	LastGood *Registration
-	// Passed is when LastGood passed.
-	Passed time.Time
 }
 
 // Doc is a component's manual, as `weir components NAME` prints it.

@@ -17,13 +17,12 @@ import (
 	"github.com/weir-run/weir/scripting/block"
 )
 
-// Shadow compares a new version with c, as Compare does. The node keeps and logs the
-// difference. The error is why the new version must not take over.
-func (c *Component) Shadow(ctx context.Context, s *Script, args any) error {
-	d, err := c.Compare(ctx, s, args)
+// Shadow is Compare. The node also keeps and logs the difference.
+func (c *Component) Shadow(ctx context.Context, s *Script, args any) (d *Difference, err error) {
+	d, err = c.Compare(ctx, s, args)
 	c.mem.shadowed.Store(d)
 	c.opts.Logger.Info("compared a new version with the running version", d.attrs()...)
-	return err
+	return d, err
 }
 
 // Compare has a new version of the script of c process the recent input of the node,

@@ -271,7 +271,7 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	}
 	s.Version = deps.version()
 	if s.tested = test.Path != ""; c.o.Test != nil && file.Path != "" && (s.tested || len(header.Examples) > 0) {
-		s.trial = &trial{c: c, s: s, test: test, sources: deps.sources()}
+		s.trial = &trial{c: c, s: s, test: test}
 	}
 	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
 	reg = register(s, header, replaces)
@@ -293,7 +293,7 @@ func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *e
 	if c.keepsHistory(file) {
 		d := c.describe(s, deps.modules, test, reg.Sources)
 		c.setOnDisk(name, d)
-		s.History = c.history(name)
+		s.History, s.past = c.history(name), c
 		reg.Activated = func(node string, at time.Time) { c.activated(s, d, node, at) }
 		reg.Instead = func(node string) *component.Registration { return c.instead(name, d, node) }
 		reg.Trial = c.recorded(s, reg.Trial)

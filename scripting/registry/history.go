@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/block"
 	"github.com/weir-run/weir/scripting/node"
 	"github.com/weir-run/weir/scripting/versions"
 )
@@ -79,7 +80,7 @@ func (c *catalog) history(name string) *node.History {
 
 // pin pins a version of a script to a node that runs another one.
 func (c *catalog) pin(name, id string, v versions.Version, running string) error {
-	if _, err := c.restored(name, v); err != nil {
+	if _, err := c.compiledOnce(name, v); err != nil {
 		return fmt.Errorf("cannot use version %s: %w", component.ShortVersion(v.ID), err)
 	}
 	d, store := c.getOnDisk(name), c.o.Versions
@@ -137,14 +138,84 @@ func (c *catalog) activated(s *entry, d *onDisk, id string, at time.Time) {
 func (c *catalog) recorded(s *entry, try func(context.Context, component.Trial) *component.Rejection) func(context.Context, component.Trial) *component.Rejection {
 	return func(ctx context.Context, t component.Trial) *component.Rejection {
 		r := try(ctx, t)
-		if r == nil || r.Step == component.StepTest || ctx.Err() != nil {
+		if r == nil || r.Err == nil || r.Step == component.StepTest || ctx.Err() != nil {
 			return r
 		}
-		if err := c.o.Versions.Refuse(s.Name, c.dir, versions.Refusal{ID: s.Version, Step: r.Step, Node: t.Node, Reason: r.Err.Error()}); err != nil {
-			c.o.Logger.Warn("weir history cannot report that a version was refused", "script", s.Name, "err", err)
+		b := block.ArgumentsOf(s.Definition, t.Args).Script
+		f := versions.Refusal{ID: s.Version, Step: r.Step, Node: t.Node, Reason: r.Err.Error(), Limits: limitsOf(&b, r.Step)}
+		if err := c.o.Versions.Refuse(s.Name, c.dir, f); err != nil {
+			c.o.Logger.Warn("cannot keep in the history that a version was refused: weir history does not list it, and the version runs after a restart", "script", s.Name, "err", err)
 		}
 		return r
 	}
+}
+
+// limitsOf returns the settings of a step, as text; "" if the block does not have the
+// step.
+func limitsOf(b *block.Script, step string) string {
+	switch {
+	case step == component.StepShadow && b.OnReload == block.OnReloadShadow:
+		return fmt.Sprintf("%+v", b.Shadow)
+	case step == component.StepCanary && b.Canary != nil:
+		return fmt.Sprintf("%+v", *b.Canary)
+	}
+	return ""
+}
+
+// refusal returns why a step refused this version for a node, if that is still in
+// force: neither has the version become active there since, nor have the limits of the
+// step changed.
+func (s *entry) refusal(node string, b *block.Script, step string) *component.Rejection {
+	limits := limitsOf(b, step)
+	if limits == "" || s.past == nil || !s.past.o.LastGood {
+		return nil
+	}
+	if f := s.past.o.Versions.Get(s.Name, s.past.dir).Refusal(node, s.Version, step, limits); f != nil {
+		return &component.Rejection{Step: step, Err: errors.New(f.Reason)}
+	}
+	return nil
+}
+
+// atStart returns why this version must not run yet on a node on which nothing runs: a
+// step refused it, or it must have a canary, for which the version runs that was active
+// last.
+func (s *entry) atStart(node string, b *block.Script) *component.Rejection {
+	if s.past == nil || !s.past.o.LastGood {
+		return nil
+	}
+	for _, step := range []string{component.StepShadow, component.StepCanary} {
+		if r := s.refusal(node, b, step); r != nil {
+			return s.withLastGood(r, node)
+		}
+	}
+	if b.Canary == nil || s.Definition.Kind != scripting.Transform {
+		return nil
+	}
+	last := s.past.o.Versions.Get(s.Name, s.past.dir).LastGood(node, "")
+	if last == nil || last.ID == s.Version {
+		return nil
+	}
+	if _, active := last.Since(node); !active {
+		return nil // the node is new
+	}
+	r := s.withLastGood(&component.Rejection{}, node)
+	if r.LastGood == nil {
+		return nil
+	}
+	s.past.o.Logger.Info("the version of the script that was active last runs first, and the version on disk gets a canary",
+		"component_id", node, "running", component.ShortVersion(last.ID), "version", component.ShortVersion(s.Version))
+	return r
+}
+
+// withLastGood adds the last good version for a node to a rejection of this one.
+func (s *entry) withLastGood(r *component.Rejection, node string) *component.Rejection {
+	own := *r
+	if c := s.past; c != nil {
+		if last := c.o.Versions.Get(s.Name, c.dir).LastGood(node, s.Version); last != nil {
+			own.LastGood = c.restored(s.Name, *last, c.getOnDisk(s.Name).sources)
+		}
+	}
+	return &own
 }
 
 // instead returns the version of a script that a node runs instead of the one on
@@ -154,17 +225,16 @@ func (c *catalog) instead(name string, d *onDisk, id string) *component.Registra
 	pinned = pinned && (d.version == "" || pin.Over == d.content())
 	var v *versions.Version
 	if pinned || d.version == "" && c.o.LastGood {
-		v = c.o.Versions.Get(name, c.dir).LastGood(id)
+		v = c.o.Versions.Get(name, c.dir).LastGood(id, d.version)
 	}
 	if v == nil {
 		return nil
 	}
-	reg, err := c.restored(name, *v)
-	if err != nil {
-		return nil // it is in the log
+	reg := c.restored(name, *v, d.sources)
+	if reg == nil {
+		return nil
 	}
 	own := *reg
-	own.Sources = d.sources
 	if pinned {
 		text := fmt.Sprintf("pinned to version %s since %s UTC, until its files change or you run 'weir unpin %s'", component.ShortVersion(v.ID), pin.Time.Format(time.DateTime), id)
 		own.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
@@ -181,9 +251,21 @@ type restoration struct {
 	err error
 }
 
-// restored returns the registration of a version in the history, which is compiled
-// once. It has no trial, because it was active before.
-func (c *catalog) restored(name string, v versions.Version) (*component.Registration, error) {
+// restored returns the registration of a version in the history; nil if it cannot be
+// used, which is in the log. It has no trial, because it was active before. sources are
+// those of the version on disk: when one of them changes, the engine asks again.
+func (c *catalog) restored(name string, v versions.Version, sources []string) *component.Registration {
+	reg, err := c.compiledOnce(name, v)
+	if err != nil {
+		return nil
+	}
+	own := *reg
+	own.Sources = sources
+	return &own
+}
+
+// compiledOnce is restore, once for each version.
+func (c *catalog) compiledOnce(name string, v versions.Version) (*component.Registration, error) {
 	key := name + " " + v.ID
 	c.mu.Lock()
 	r, ok := c.restorations[key]
@@ -191,12 +273,9 @@ func (c *catalog) restored(name string, v versions.Version) (*component.Registra
 	if ok && r.err == nil {
 		return r.reg, nil
 	}
-	reg, err := c.restore(name, v, nil)
+	reg, err := c.restore(name, v)
 	if err != nil && (!ok || r.err.Error() != err.Error()) {
 		c.o.Logger.Warn("cannot use a version of a script in the history", "script", name, "version", component.ShortVersion(v.ID), "err", err)
-	}
-	if err == nil {
-		reg.Trial = nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,10 +283,8 @@ func (c *catalog) restored(name string, v versions.Version) (*component.Registra
 	return reg, err
 }
 
-// restore makes a registration of a version that is not on disk any more. sources are
-// those of the registration of the version on disk: when one of them changes, the
-// engine asks again.
-func (c *catalog) restore(name string, v versions.Version, sources []string) (*component.Registration, error) {
+// restore makes a registration of a version that is not on disk any more.
+func (c *catalog) restore(name string, v versions.Version) (*component.Registration, error) {
 	files, err := c.o.Versions.Files(v)
 	if err != nil {
 		return nil, err
@@ -232,7 +309,7 @@ func (c *catalog) restore(name string, v versions.Version, sources []string) (*c
 	if reg.Err != nil {
 		return nil, reg.Err
 	}
-	reg.Version, reg.Sources = v.ID, sources
+	reg.Version, reg.Trial = v.ID, nil
 	reg.About = s.audit(lang, deps.modules)
 	return &reg, nil
 }

@@ -18,6 +18,8 @@ type entry struct {
 	trial     *trial // nil: it has no tests
 	dir       string // absolute, the folder of scripts; "" without
 	tested    bool   // there is a test file; the trial also runs examples
+	// past is the catalog if the script has a history; otherwise nil.
+	past *catalog
 }
 
 // testsFirst reports whether a version takes over only if its tests pass.
@@ -31,20 +33,27 @@ func (s *entry) try(ctx context.Context, t component.Trial) *component.Rejection
 	if s.testsFirst(b) {
 		t.Begin(component.StepTest)
 		if r := s.trial.run(ctx); r != nil {
-			return r
+			return s.withLastGood(r, t.Node)
 		}
 	}
 	running, ok := t.Running.(*node.Component)
 	if !ok {
-		return nil
+		return s.atStart(t.Node, &b)
 	}
 	if b.OnReload == block.OnReloadShadow && running.Version() != s.Version {
 		t.Begin(component.StepShadow)
-		err := s.compilers.shadow(ctx, func() error {
-			return running.Shadow(ctx, &s.Script, t.Args)
+		var d *node.Difference
+		err := s.compilers.shadow(ctx, func() (err error) {
+			d, err = running.Shadow(ctx, &s.Script, t.Args)
+			return err
 		})
 		if err != nil {
 			return &component.Rejection{Step: component.StepShadow, Err: err}
+		}
+		if d.Batches == 0 { // an earlier comparison says more
+			if r := s.refusal(t.Node, &b, component.StepShadow); r != nil {
+				return r
+			}
 		}
 	}
 	if s.Definition.Kind != scripting.Transform {

@@ -18,10 +18,9 @@ import (
 
 // trial runs the tests of one version of a user's script, once.
 type trial struct {
-	c       *catalog
-	s       *entry
-	test    scripting.File
-	sources []string // of the registration
+	c    *catalog
+	s    *entry
+	test scripting.File
 
 	mu      sync.Mutex
 	ended   bool
@@ -58,33 +57,20 @@ func (c *catalog) hasPassed(s *entry) bool {
 	return c.passed[s.Name] == s.Version
 }
 
-// reject notes that the version failed, and finds the last one that passed. late
-// says that the tests did not end in time: a version that has passed before does
-// not fail because the machine is busy.
+// reject notes that the version failed. late says that the tests did not end in time: a
+// version that has passed before does not fail because the machine is busy.
 func (t *trial) reject(err error, late bool) *component.Rejection {
 	c, s := t.c, t.s
-	r := &component.Rejection{Step: component.StepTest, Err: err}
-	if c.o.Versions == nil {
-		return r
+	if c.o.Versions != nil {
+		if last := c.o.Versions.Get(s.Name, c.dir).Passed(); late && last != nil && last.ID == s.Version {
+			c.o.Logger.Warn("the tests of a script did not end in time; it runs, because this version has passed them before", "script", s.Name, "err", err)
+			return nil
+		}
+		if e := c.o.Versions.Refuse(s.Name, c.dir, versions.Refusal{ID: s.Version, Step: component.StepTest, Reason: err.Error()}); e != nil {
+			c.o.Logger.Warn("weir check and weir history cannot report that the tests of a script failed", "script", s.Name, "err", e)
+		}
 	}
-	last := c.o.Versions.Get(s.Name, c.dir).Passed()
-	if late && last != nil && last.ID == s.Version {
-		c.o.Logger.Warn("the tests of a script did not end in time; it runs, because this version has passed them before", "script", s.Name, "err", err)
-		return nil
-	}
-	if e := c.o.Versions.Refuse(s.Name, c.dir, versions.Refusal{ID: s.Version, Step: component.StepTest, Reason: err.Error()}); e != nil {
-		c.o.Logger.Warn("weir check and weir history cannot report that the tests of a script failed", "script", s.Name, "err", e)
-	}
-	if last == nil {
-		return r
-	}
-	reg, e := c.restore(s.Name, *last, t.sources)
-	if e != nil {
-		c.o.Logger.Warn("cannot use the last version of a script that passed its tests", "script", s.Name, "passed", last.Passed, "err", e)
-		return r
-	}
-	r.LastGood, r.Passed = reg, last.Passed
-	return r
+	return &component.Rejection{Step: component.StepTest, Err: err}
 }
 
 // rel returns the path of a user's file below the scripts folder.
@@ -109,8 +95,8 @@ func (t *trial) rejected() *scripting.Error {
 		return nil
 	}
 	runs := "weir runs it all the same, because no version has passed its tests yet"
-	if last := record.Passed(); last != nil {
-		runs = "weir runs the version that passed its tests on " + last.Passed.UTC().Format(time.DateTime) + " UTC instead"
+	if last := record.LastGood("", s.Version); last != nil {
+		runs = "weir runs version " + component.ShortVersion(last.ID) + " instead"
 	}
 	return s.File.Error(0, scripting.HookLoad, fmt.Errorf("this version failed its tests on %s UTC; %s: %s", r.Time.UTC().Format(time.DateTime), runs, r.Reason))
 }

@@ -52,6 +52,7 @@ func (r Record) History(node, file, running string) History {
 	}
 	for _, f := range slices.Backward(r.Refused) {
 		if f.Node == "" || f.Node == node {
+			f.Limits = "" // they are in the config
 			h.Refused = append(h.Refused, f)
 		}
 	}

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// maxRefusals bounds the refusals that are kept of a script, maxNodes the nodes
-	// that are kept of a version, and maxReason the bytes of a reason.
-	maxRefusals = 20
-	maxNodes    = 200
-	maxReason   = 4 << 10
+	// maxRefusals bounds the refusals of a script that are kept for a node, and those that
+	// are for all nodes. maxAllRefusals bounds all of them, maxNodes the nodes that are
+	// kept of a version, and maxReason the bytes of a reason.
+	maxRefusals    = 20
+	maxAllRefusals = 1000
+	maxNodes       = 200
+	maxReason      = 4 << 10
 )
 
 // Source is a file that a version is made of.
@@ -67,6 +69,9 @@ type Refusal struct {
 	Step   string    `json:"step"`           // component.StepTest and others, or StepRollback
 	Node   string    `json:"node,omitempty"` // "" if it is for all nodes
 	Reason string    `json:"reason"`
+	// Limits are the settings of the step, as text. The refusal is in force as long as the
+	// block has the same. "" for a step without settings.
+	Limits string `json:"limits,omitempty"`
 }
 
 // StepRollback is the step of a Refusal by the user, who rolled a version back.
@@ -102,20 +107,43 @@ func (r Record) Passed() *Version {
 	return nil
 }
 
-// LastGood returns the version that a node runs if its files cannot be used: the
+// LastGood returns the version that a node runs if the one on disk cannot be used: the
 // pinned version, or the newest one that was not rolled back; nil if there is none.
-func (r Record) LastGood(node string) *Version {
+// disk is the ID of the version on disk, which is left out; it may be empty.
+func (r Record) LastGood(node, disk string) *Version {
 	if p, ok := r.Pinned(node); ok {
 		if i := slices.IndexFunc(r.Versions, func(v Version) bool { return v.ID == p.ID }); i >= 0 {
 			return &r.Versions[i]
 		}
 	}
 	for _, v := range slices.Backward(r.Of(node)) {
-		if !r.rolledBack(v) {
+		if v.ID != disk && !r.rolledBack(v) {
 			return &v
 		}
 	}
 	return nil
+}
+
+// Refusal returns why a step with these limits refused a version for a node; nil if it
+// did not, or if the version has become active there since.
+func (r Record) Refusal(node, id, step, limits string) *Refusal {
+	for i := range r.Refused {
+		if f := &r.Refused[i]; f.ID == id && f.Step == step && f.Node == node && f.Limits == limits && r.inForce(*f) {
+			return f
+		}
+	}
+	return nil
+}
+
+// inForce reports whether a version has not become active since it was refused for a
+// node.
+func (r Record) inForce(f Refusal) bool {
+	i := slices.IndexFunc(r.Versions, func(v Version) bool { return v.ID == f.ID })
+	if i < 0 {
+		return true
+	}
+	at, was := r.Versions[i].Since(f.Node)
+	return !was || f.Time.After(at)
 }
 
 // rolledBack reports whether the user rolled a version back after it became active.
@@ -194,8 +222,34 @@ func (r Record) clone() Record {
 	return r
 }
 
+// refuse adds a refusal in place of the one with the same version, step and node. It
+// reports whether the record changed. It does not change if it says the same already.
+func (r *Record) refuse(f Refusal) bool {
+	same := func(o Refusal) bool { return o.ID == f.ID && o.Step == f.Step && o.Node == f.Node }
+	if i := slices.IndexFunc(r.Refused, same); i >= 0 && f.Step != StepRollback {
+		if o := r.Refused[i]; o.Reason == f.Reason && o.Limits == f.Limits && (f.Node == "" || r.inForce(o)) {
+			return false
+		}
+	}
+	r.Refused = append(slices.DeleteFunc(r.Refused, same), f)
+	ofNode := func(o Refusal) bool { return o.Node == f.Node }
+	n := 0
+	for _, o := range r.Refused {
+		if ofNode(o) {
+			n++
+		}
+	}
+	if n > maxRefusals {
+		i := slices.IndexFunc(r.Refused, ofNode)
+		r.Refused = slices.Delete(r.Refused, i, i+1)
+	}
+	r.Refused = r.Refused[max(0, len(r.Refused)-maxAllRefusals):]
+	return true
+}
+
 // activate notes that a version became active on a node, and reports whether the
-// record changed. It does not change if the version was the last to become active there.
+// record changed. It does not change if the version was the last to become active there
+// and was not refused since.
 func (r *Record) activate(v Version, node string, at time.Time) bool {
 	of := r.Of(node)
 	i := slices.IndexFunc(r.Versions, func(o Version) bool { return o.ID == v.ID })
@@ -204,7 +258,8 @@ func (r *Record) activate(v Version, node string, at time.Time) bool {
 		i = len(r.Versions) - 1
 	} else {
 		_, was := r.Versions[i].Since(node)
-		if was && of[len(of)-1].ID == v.ID && (v.Passed.IsZero() || !r.Versions[i].Passed.IsZero() && r.Rejected(v.ID, stepTest) == nil) {
+		refused := slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.ID == v.ID && f.Node == node && r.inForce(f) })
+		if was && !refused && of[len(of)-1].ID == v.ID && (v.Passed.IsZero() || !r.Versions[i].Passed.IsZero() && r.Rejected(v.ID, stepTest) == nil) {
 			return false
 		}
 		r.Versions[i].Sources, r.Versions[i].Test = v.Sources, v.Test

@@ -256,19 +256,11 @@ func (s *Store) readAll() {
 
 // Refuse notes that a version did not become or stay active.
 func (s *Store) Refuse(script, dir string, f Refusal) error {
-	f.Time = s.now().UTC().Truncate(time.Second)
+	f.Time = s.now().UTC() // not rounded: the order of refusals and activations matters
 	if len(f.Reason) > maxReason {
 		f.Reason = strings.ToValidUTF8(f.Reason[:maxReason], "") + "…"
 	}
-	return s.change(script, dir, func(r *Record) bool {
-		same := func(o Refusal) bool { return o.ID == f.ID && o.Step == f.Step && o.Node == f.Node }
-		if i := slices.IndexFunc(r.Refused, same); i >= 0 && r.Refused[i].Reason == f.Reason && f.Step != StepRollback {
-			return false
-		}
-		r.Refused = append(slices.DeleteFunc(r.Refused, same), f)
-		r.Refused = r.Refused[max(0, len(r.Refused)-maxRefusals):]
-		return true
-	})
+	return s.change(script, dir, func(r *Record) bool { return r.refuse(f) })
 }
 
 // Pin pins a version to a node, in place of an earlier pin.

@@ -189,6 +189,51 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+// A refusal is in force until the version becomes active on the node, or the limits of
+// the step change.
+func TestRefusal(t *testing.T) {
+	s, _ := newStore(t)
+	now := minute(1)
+	s.now = func() time.Time { return now }
+	refuse := func(node, limits string) {
+		t.Helper()
+		must(t, s.Refuse("a.x", "/s", Refusal{ID: "2", Step: "shadow", Node: node, Reason: "no", Limits: limits}))
+	}
+	f := func(node, limits string, want bool) {
+		t.Helper()
+		for _, r := range []Record{s.Get("a.x", "/s"), reopen(s).Get("a.x", "/s")} {
+			if got := r.Refusal(node, "2", "shadow", limits) != nil; got != want {
+				t.Errorf("refused for %s with %s: %t, want %t", node, limits, got, want)
+			}
+		}
+	}
+	activate(t, s, "a.x", "1", "n", minute(0))
+	refuse("n", "few")
+	refuse("m", "few")
+	f("n", "few", true)
+	f("n", "many", false)
+	f("other", "few", false)
+	activate(t, s, "a.x", "2", "n", minute(1).Add(time.Millisecond)) // in the same second
+	f("n", "few", false)
+	f("m", "few", true)
+	now = minute(1).Add(2 * time.Millisecond)
+	refuse("n", "few") // for the same reason
+	f("n", "few", true)
+	now = minute(2)
+	refuse("n", "few")
+	if got := s.Get("a.x", "/s").Refusal("n", "2", "shadow", "few").Time; !got.Equal(minute(1).Add(2 * time.Millisecond)) {
+		t.Errorf("refused at %s, want the first time", got)
+	}
+	activate(t, s, "a.x", "2", "n", minute(3)) // it was the last to become active
+	f("n", "few", false)
+	if got := s.Get("a.x", "/s").Refusal("m", "2", "canary", "few"); got != nil {
+		t.Errorf("got %+v, which is of another step", got)
+	}
+	if got := s.Get("a.x", "/s").History("m", "", "").Refused; len(got) != 1 || got[0].Limits != "" {
+		t.Errorf("the history has %+v, want the refusal of m without limits", got)
+	}
+}
+
 // A pin ends when another content than that of its files becomes active.
 func TestPin(t *testing.T) {
 	s, _ := newStore(t)
@@ -204,7 +249,7 @@ func TestPin(t *testing.T) {
 		r := reopen(s).Get("a.x", "/s")
 		p, _ := r.Pinned("n")
 		last := ""
-		if v := r.LastGood("n"); v != nil {
+		if v := r.LastGood("n", ""); v != nil {
 			last = v.ID
 		}
 		if p.ID != wantPin || last != wantLastGood {
@@ -254,6 +299,36 @@ func TestLimits(t *testing.T) {
 	}
 	if got := s.Get("a.x", "/s"); len(got.Refused) != maxRefusals || len(got.Versions[2].Nodes) != maxNodes {
 		t.Errorf("got %d refusals and %d nodes", len(got.Refused), len(got.Versions[2].Nodes))
+	}
+}
+
+// Refusals are limited for each node, so that those of many nodes with one script are
+// kept.
+func TestLimitRefusals(t *testing.T) {
+	var r Record
+	refuse := func(id int, node string) { r.refuse(Refusal{ID: fmt.Sprint(id), Step: "shadow", Node: node}) }
+	for i := range 300 {
+		refuse(0, fmt.Sprint("n", i))
+	}
+	for i := range maxRefusals + 3 {
+		refuse(i, "")
+		refuse(i, "n0")
+	}
+	kept := map[string]int{}
+	for _, f := range r.Refused {
+		kept[f.Node]++
+	}
+	if kept[""] != maxRefusals || kept["n0"] != maxRefusals || kept["n1"] != 1 || len(kept) != 301 {
+		t.Errorf("got refusals %v", kept)
+	}
+	if r.Refusal("n0", "2", "shadow", "") != nil || r.Refusal("n0", "3", "shadow", "") == nil {
+		t.Error("the oldest refusals of the node must go")
+	}
+	for i := range maxAllRefusals + 1 {
+		refuse(0, fmt.Sprint("m", i))
+	}
+	if len(r.Refused) != maxAllRefusals || r.Refused[0].Node != "m1" {
+		t.Errorf("got %d refusals, the oldest of %s", len(r.Refused), r.Refused[0].Node)
 	}
 }
 
