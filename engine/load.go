@@ -70,9 +70,9 @@ func (e *Engine) planConfig(ctx context.Context, cfg *config.Config, ds config.D
 
 // readConfig reads the config.
 func (e *Engine) readConfig(path string) (*config.Config, config.Diagnostics) {
-	read := config.Reload
-	if e.plan == nil {
-		read = config.Load
+	read := config.Load
+	if e.plan != nil {
+		read = e.plan.cfg.Reload
 	}
 	cfg, ds := readSoon(e, path, read)
 	if cfg == nil {

@@ -23,6 +23,7 @@ type Block struct {
 
 	stmt *ast.BlockStmt
 	text string // of the whole block; "" if it is nested or in a file with errors
+	at   int    // offset of text in its file
 	refs []Reference
 	// of contains the references in each decoded expression, because a block
 	// inside a declare is decoded for each instance.

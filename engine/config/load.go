@@ -28,6 +28,9 @@ type Config struct {
 	// Broken are the IDs of blocks with syntax errors. They are not in Blocks.
 	// References to them are not errors.
 	Broken []string
+
+	valid   bool // it was parsed without errors
+	patches int  // how many versions before it were parsed in part; see Reload
 }
 
 // Dir returns the directory of the files of c.
@@ -45,19 +48,13 @@ func (c *Config) Dir() string {
 // subdirectories) as one config. The file may be a FIFO, as in the shell's
 // <(command). If there are errors, the Config contains everything that could be
 // read and is never nil, so that the caller can report more errors.
-func Load(path string) (*Config, Diagnostics) { return load(path, files.ReadArgument) }
-
-// Reload is like Load, for a path that was loaded before. It refuses a FIFO,
-// because its content has already been read.
-func Reload(path string) (*Config, Diagnostics) { return load(path, files.Read) }
-
-func load(path string, read reader) (*Config, Diagnostics) {
-	texts, ds := readFiles(path, read)
+func Load(path string) (*Config, Diagnostics) {
+	texts, ds := readFiles(path, files.ReadArgument)
 	c := &Config{Path: path, Files: texts}
-	return c, append(ds, c.parse()...)
+	return c, append(ds, c.parse(nil)...)
 }
 
-// ReadFiles returns the input of Reload by path: the contents of a file, or of
+// ReadFiles returns the input of Config.Reload by path: the contents of a file, or of
 // all *.alloy files of a directory.
 func ReadFiles(path string) (map[string]string, Diagnostics) { return readFiles(path, files.Read) }
 
@@ -97,7 +94,7 @@ func readFiles(path string, read reader) (texts map[string]string, ds Diagnostic
 // Parse is like Load, for files given as a map of path to content.
 func Parse(files map[string]string) (*Config, Diagnostics) {
 	c := &Config{Files: files}
-	ds := c.parse()
+	ds := c.parse(nil)
 	return c, ds
 }
 
@@ -138,39 +135,58 @@ func configFiles(path string) ([]string, error) {
 	return names, nil
 }
 
-// parse sets Blocks and Broken from Files.
-func (c *Config) parse() (ds Diagnostics) {
+// parse sets Blocks and Broken from Files. old is an earlier version, or nil.
+func (c *Config) parse(old *Config) (ds Diagnostics) {
 	names := make([]string, 0, len(c.Files))
 	for name := range c.Files {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	before := old.versions()
+	if before != nil {
+		c.patches = old.patches + 1
+	}
 	seen := map[string]*Block{}
 	for _, name := range names {
-		body, broken, errs := parseFile(name, c.Files[name])
-		ds = append(ds, errs...)
-		c.Broken = append(c.Broken, broken...)
-		for _, stmt := range body {
-			switch stmt := stmt.(type) {
-			case *ast.AttributeStmt:
-				ds.add(spanOf(stmt.Name), fmt.Sprintf("attribute %q is not inside a block", stmt.Name.Name),
-					"the top level of a config has only blocks")
-			case *ast.BlockStmt:
-				b := newBlock(stmt)
-				if len(errs) == 0 {
-					b.text = c.Files[name][stmt.NamePos.Offset() : stmt.RCurlyPos.Offset()+1]
-				}
-				if first, ok := seen[b.ID]; ok {
-					ds.add(b.Span, fmt.Sprintf("block %s is defined twice", b.ID),
-						fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
-					b.setAside(len(c.Blocks))
-				}
-				seen[b.ID] = b
-				c.Blocks = append(c.Blocks, b)
+		blocks, ok := before[name].patch(name, c.Files[name])
+		if !ok {
+			var errs Diagnostics
+			blocks, errs = c.parseWhole(name)
+			ds = append(ds, errs...)
+		}
+		for _, b := range blocks {
+			if first, ok := seen[b.ID]; ok {
+				ds.add(b.Span, fmt.Sprintf("block %s is defined twice", b.ID),
+					fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
+				b.setAside(len(c.Blocks))
 			}
+			seen[b.ID] = b
+			c.Blocks = append(c.Blocks, b)
 		}
 	}
+	c.valid = len(ds) == 0
 	return ds.Sort()
+}
+
+// parseWhole returns the blocks of a file.
+func (c *Config) parseWhole(name string) (blocks []*Block, ds Diagnostics) {
+	body, broken, ds := parseFile(name, c.Files[name])
+	c.Broken = append(c.Broken, broken...)
+	correct := len(ds) == 0
+	for _, stmt := range body {
+		switch stmt := stmt.(type) {
+		case *ast.AttributeStmt:
+			ds.add(spanOf(stmt.Name), fmt.Sprintf("attribute %q is not inside a block", stmt.Name.Name),
+				"the top level of a config has only blocks")
+		case *ast.BlockStmt:
+			b := newBlock(stmt)
+			if correct {
+				b.from(c.Files[name], 0)
+			}
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks, ds
 }
 
 // parseFile returns the statements of a file. If there are syntax errors, it
