@@ -197,7 +197,6 @@ func (x *planner) connect() {
 				if ds.OnlyUnknown() {
 					ds = append(ds, w.checked(x.e.storage)...)
 				}
-				w.refs = w.values().Receivers(w.args)
 				w.failed = ds.HasErrors()
 				w.certain = !w.failed && w.block.Unready(w.values()) == nil
 				// While the graph runs, a service's block is unchanged, and its references
@@ -226,17 +225,19 @@ func (x *planner) connect() {
 	p.connectFlow()
 }
 
-// decode sets the arguments of a component or a service, and returns what is wrong with
-// them. Most blocks of a config stay as they are when it changes, and decoding is half of
+// decode sets the arguments of a component or a service and the receivers in them, and
+// returns what is wrong with them. Most blocks of a config stay as they are when it changes, and decoding is half of
 // the work of a reload, so a block takes over the arguments that it had if they cannot be
 // different.
 func (x *planner) decode(w *wanted) config.Diagnostics {
 	w.args = w.newArgs()
 	if old := x.unchanged(w); old != nil {
-		w.args = old.args
+		w.args, w.refs = old.args, old.refs
 		return nil
 	}
-	return w.withOrigin(w.block.Decode(w.values(), w.args))
+	ds := w.withOrigin(w.block.Decode(w.values(), w.args))
+	w.refs = w.values().Receivers(w.args)
+	return ds
 }
 
 // unchanged returns what a component was in the plan that runs if its block, which must

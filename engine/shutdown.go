@@ -108,7 +108,7 @@ func (e *Engine) stop(idle <-chan struct{}) error {
 		defer close(all)
 		for _, n := range snap.nodes {
 			e.wg.Go(func() {
-				for _, d := range append(slices.Clone(snap.dependants[n.id]), removed[n.id]...) {
+				for _, d := range append(snap.dependants(n.id), removed[n.id]...) {
 					select {
 					case <-d.stopped:
 					case <-ctx.Done():

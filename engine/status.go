@@ -4,38 +4,49 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/graph"
 	"github.com/weir-run/weir/engine/service"
 )
 
 // snapshot is the graph as visible to other goroutines. It is immutable, as is
 // each state of a node.
 type snapshot struct {
-	nodes      []*node // in config order
-	heads      []*head // of instances and other virtual blocks
-	all        []lister
-	byID       map[string]*node
-	dependants map[string][]*node
-	consumers  map[string][]string // by service: IDs
+	nodes     []*node // in config order
+	heads     []*head // of instances and other virtual blocks
+	all       []lister
+	byID      map[string]*node
+	flow      *graph.Graph        // of the plan
+	consumers map[string][]string // by service: IDs
+}
+
+// dependants returns the nodes that directly depend on a node.
+func (s *snapshot) dependants(id string) (out []*node) {
+	for _, id := range s.flow.Dependants(id) {
+		if d := s.byID[id]; d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // publish makes the current graph visible.
 func (e *Engine) publish() {
-	s := &snapshot{byID: map[string]*node{}, dependants: map[string][]*node{}, consumers: map[string][]string{}}
+	s := &snapshot{flow: &e.plan.flow, consumers: map[string][]string{}}
 	for _, w := range e.plan.list {
 		if n := e.nodes[w.id]; n != nil {
 			s.nodes = append(s.nodes, n)
 			s.all = append(s.all, n)
-			s.byID[n.id] = n
 		} else if h := e.heads[w.id]; h != nil {
 			s.heads = append(s.heads, h)
 			s.all = append(s.all, h)
 		}
 	}
-	for _, n := range s.nodes {
-		for _, id := range e.plan.flow.Dependants(n.id) {
-			if d := e.nodes[id]; d != nil {
-				s.dependants[n.id] = append(s.dependants[n.id], d)
-			}
+	if before := e.graph.Load(); before != nil && slices.Equal(before.nodes, s.nodes) {
+		s.byID = before.byID
+	} else {
+		s.byID = make(map[string]*node, len(s.nodes))
+		for _, n := range s.nodes {
+			s.byID[n.id] = n
 		}
 	}
 	for _, svc := range e.services {
