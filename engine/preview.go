@@ -130,7 +130,10 @@ func (e *Engine) preview(p *plan) preview {
 			n.Action, n.Why = "unknown", "its new version is still being compiled"
 			out.compiling = append(out.compiling, w.answer)
 		case n.From != n.To && t != nil && t.of(w) && !t.ended():
-			n.Action, n.Why = "in progress", "its tests, its shadow step or its canary has not ended yet"
+			n.Action, n.Why = "in progress", fmt.Sprintf("version %s → %s is being tried", component.ShortVersion(n.From), component.ShortVersion(n.To))
+			if now := e.history.trialOf(id); now != nil {
+				n.Why += " (step " + now.Step + ")"
+			}
 		case n.From != n.To && t != nil && t.of(w) && t.rejection != nil:
 			n.Action, n.Why = "refused", newRefused(running, n.To, t.rejection.Step, t.rejection.Err).Error()
 		case running.current == nil:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -194,3 +195,32 @@ func TestPreviewOfOtherScripts(t *testing.T) {
 type extensible struct{ component.Catalog }
 
 func (extensible) NewFile(string) string { return "" }
+
+// TestPreviewOfTrial: a preview names the step of a version that is being tried.
+func TestPreviewOfTrial(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		v.save(v.version("1", nil))
+		l.start(`test.sink "a" { }`)
+		second, ended := v.version("2", nil), make(chan struct{})
+		second.Trial = func(_ context.Context, c component.Trial) *component.Rejection {
+			c.Begin(component.StepCanary)
+			<-ended
+			return nil
+		}
+		v.save(second)
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.e.PreviewReload(context.Background(), "", "")
+		want := service.Preview{Nodes: []service.PreviewNode{{ID: "test.sink.a", Action: "in progress", From: "1", To: "2", Why: "version 1 → 2 is being tried (step canary)"}}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("error %v (-want +got):\n%s", err, diff)
+		}
+		close(ended)
+		synctest.Wait()
+		if got, err := l.e.PreviewReload(context.Background(), "", ""); err != nil || got.Untouched != 1 {
+			t.Errorf("after the trial: got %+v, %v", got, err)
+		}
+	})
+}
