@@ -21,10 +21,9 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	var op stall.Op
 	defer op.End()
 	e.watch.Start(&op, "the start", workerLimit)
-	c := e.run(p)
-	e.change.since(stepSwap, start)
+	c := e.swap(p)
 	for range maxRounds {
-		if !e.propagate() {
+		if !e.propagate(nil) {
 			break
 		}
 	}
@@ -46,7 +45,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 		e.watch.Start(&op, "a change of the graph", workerLimit)
 		e.letGo(e.box.takeParted())
 		wait := e.pace.next.Sub(e.clock.Now())
-		spread := wait <= 0 && e.propagate() // one round: exports that never stop must not delay jobs
+		spread := wait <= 0 && e.propagate(nil) // one round: exports that never stop must not delay jobs
 		e.change = newChange(service.TriggerGraph, nil)
 		job := e.box.next()
 		if job != nil {
@@ -102,8 +101,7 @@ func (e *Engine) run(p *plan) counts {
 
 // swap is run as a step of a change.
 func (e *Engine) swap(p *plan) counts {
-	start := time.Now()
-	defer func() { e.change.since(stepSwap, start) }()
+	defer e.change.swapping()()
 	return e.run(p)
 }
 
@@ -244,8 +242,9 @@ func (e *Engine) applyChangesOf(c component.Catalog) {
 
 // propagate re-evaluates the dependants of nodes with new exports, in the order
 // of the graph. It returns false if there are none. A burst of exports is
-// evaluated once; an evaluation that changes nothing ends there.
-func (e *Engine) propagate() bool {
+// evaluated once; an evaluation that changes nothing ends there. Unless c is nil,
+// propagate adds the results to it.
+func (e *Engine) propagate(c *counts) bool {
 	start := e.clock.Now()
 	dirty := e.box.takeDirty()
 	changed := map[string]bool{}
@@ -269,7 +268,11 @@ func (e *Engine) propagate() bool {
 		switch w.kind {
 		case kindComponent:
 		case kindService:
+			before := w.service.args
 			e.reconcileService(w)
+			if c != nil && !equal(before, w.service.args) {
+				c.add(counts{results: map[result][]string{updated: {w.service.def.Name}}, nodes: c.nodes})
+			}
 			e.followFiles()
 			continue
 		default:
@@ -279,7 +282,10 @@ func (e *Engine) propagate() bool {
 			continue
 		}
 		n := e.nodes[id]
-		n.reconcile(w, nil, false)
+		r := n.reconcile(w, nil, false)
+		if c != nil {
+			c.add(counts{results: map[result][]string{r: {id}}, nodes: c.nodes})
+		}
 		if e.box.takeMark(id) {
 			changed[id] = true
 			e.exported(n)
@@ -367,10 +373,14 @@ func (e *Engine) rejectConfig(p *plan) {
 	e.metrics.current.Set(0)
 }
 
-// filesChanged implements FilesChanged on the worker.
-func (e *Engine) filesChanged(paths []string) error {
+// filesChanged implements FilesChanged on the worker. first is when the first of the
+// changes was noticed; it is zero if that is not known.
+func (e *Engine) filesChanged(paths []string, first time.Time) error {
 	start := time.Now()
 	e.change = newChange(service.TriggerFiles, paths)
+	if !first.IsZero() {
+		e.change.steps[stepDetect] = e.clock.Now().Sub(first)
+	}
 	e.followAnswers(paths)
 	e.refreshCatalogs(paths)
 	if e.undecided || e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
@@ -432,8 +442,10 @@ func (e *Engine) applyFiles(start time.Time) error {
 	return nil
 }
 
-// filesRead updates the components that read a changed file.
+// filesRead updates the components that read a changed file, and what depends on their
+// exports.
 func (e *Engine) filesRead(paths []string) {
+	start := time.Now()
 	changed := map[string]bool{}
 	for _, p := range paths {
 		changed[p] = true
@@ -447,24 +459,49 @@ func (e *Engine) filesRead(paths []string) {
 			return ok && err == nil
 		})
 	}
+	c := counts{results: map[result][]string{}, nodes: len(e.nodes), read: true}
+	e.change = e.change.next()
+	e.committing, e.broken = true, nil
+	done := e.change.swapping()
 	for _, id := range e.plan.order {
 		n := e.nodes[id]
 		if n == nil || n.current == nil || !slices.ContainsFunc(n.state.Load().sourced, reads) {
 			continue
 		}
+		before := n.failed
 		r := n.reread()
 		e.exported(n)
-		if r != inProgress { // otherwise, its outcome is reported when it is known
-			e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
+		if r != failed || !sameError(before, n.failed) {
+			c.results[r] = append(c.results[r], id)
 		}
 	}
 	for _, s := range e.services {
 		if slices.ContainsFunc(s.sourced(), func(f string) bool { return changed[f] || changed[filepath.Dir(f)] }) {
-			e.rereadService(s)
+			e.rereadService(s, func() { c.results[updated] = append(c.results[updated], s.def.Name) })
 		}
 	}
+	e.committing = false
+	c.broken = e.broken
+	if e.box.marked() && e.pace.next.Sub(e.clock.Now()) <= 0 {
+		e.propagate(&c)
+	}
+	done()
 	e.publish()
 	e.followFiles()
+	e.reportRead(c, start)
+}
+
+// reportRead reports what became of nodes that read changed files.
+func (e *Engine) reportRead(c counts, start time.Time) {
+	ids := append(slices.Clone(c.results[updated]), c.results[rebuilt]...)
+	switch {
+	case len(ids) > 0:
+		e.report("updated "+listed(ids), start, c)
+	case len(c.results[failed])+len(c.broken) > 0:
+		e.report("", start, c)
+	case len(c.results[inProgress]) > 0:
+		e.record(c, "in progress", "", time.Since(start))
+	}
 }
 
 func (e *Engine) refreshCatalogs(paths []string) {

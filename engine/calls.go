@@ -149,13 +149,20 @@ func isClosed(c <-chan struct{}) bool {
 // called later, unless the call is given up.
 func (n *node) call(what string, c nodeCall, call func() error, follow func(error) result) result {
 	c.start = n.e.clock.Now()
+	built := func() {
+		if what == component.StepBuild {
+			n.e.change.steps[what] += n.e.clock.Now().Sub(c.start)
+		}
+	}
 	pending, err := n.e.callAsync(call, func(err error) {
+		built()
 		if n.calling == &c {
 			n.returned(c.start, err, follow)
 		} else {
 			n.givenUp--
 		}
 	})
+	built()
 	if pending == nil {
 		return follow(err)
 	}

@@ -338,7 +338,7 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	if err := e.readAhead(ctx, maxReadAhead); err != nil {
 		return err
 	}
-	_, err := e.runAndWait(ctx, false, func() error { return e.filesChanged(paths) })
+	_, err := e.runAndWait(ctx, false, func() error { return e.filesChanged(paths, time.Time{}) })
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
@@ -114,7 +115,7 @@ func (e *Engine) changedLate(path string) func() {
 // postFilesChanged is like FilesChanged, for callers that do not wait: the
 // worker reports the errors.
 func (e *Engine) postFilesChanged(paths []string) {
-	e.box.post(func() { _ = e.filesChanged(paths) })
+	e.box.post(func() { _ = e.filesChanged(paths, time.Time{}) })
 }
 
 // planTolerantly plans a config that a start would accept, but that does not

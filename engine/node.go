@@ -356,7 +356,7 @@ func (n *node) build(args any, old *instance) result {
 	if old != nil && !old.crashed && !old.stuck {
 		previous = old.c
 	}
-	return n.call("build", nodeCall{version: g.reg.Version, args: args, g: g}, func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
+	return n.call(component.StepBuild, nodeCall{version: g.reg.Version, args: args, g: g}, func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
 }
 
 // built replaces old by an instance that was built.

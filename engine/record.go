@@ -43,6 +43,15 @@ func newChange(kind string, files []string) *change {
 	}
 }
 
+// next returns the change to record after c, whose trigger is the same. It is c itself if
+// that has no record yet.
+func (c *change) next() *change {
+	if c.id == 0 {
+		return c
+	}
+	return following([]*change{c})
+}
+
 // following returns the change that is made when a trial or a call of others has ended.
 func following(cs []*change) *change {
 	c := newChange(cs[0].trigger.Kind, cs[0].trigger.Files)
@@ -50,8 +59,18 @@ func following(cs []*change) *change {
 	return c
 }
 
-// follow notes that the trial or the call of others has ended.
-func (c *change) follow(cs []*change) { c.follows = adopt(c.follows, cs) }
+// follow notes that the trial or the call of others has ended, which detected and compiled
+// the new versions.
+func (c *change) follow(cs []*change) {
+	c.follows = adopt(c.follows, cs)
+	for _, f := range c.follows {
+		for _, step := range []string{stepDetect, component.StepCompile} {
+			if took := max(c.steps[step], f.steps[step]); took > 0 {
+				c.steps[step] = took
+			}
+		}
+	}
+}
 
 // adopt adds changes to a list that is bounded.
 func adopt(list, cs []*change) []*change {
@@ -76,6 +95,15 @@ func (c *change) planning() (done func()) {
 	start, other := time.Now(), c.steps[component.StepCompile]+c.waited
 	return func() {
 		c.steps[component.StepCheck] += time.Since(start) - (c.steps[component.StepCompile] + c.waited - other)
+	}
+}
+
+// swapping returns a function to call when versions were replaced: all of the time in
+// which nothing was built is that of the step swap.
+func (c *change) swapping() (done func()) {
+	start, built := time.Now(), c.steps[component.StepBuild]
+	return func() {
+		c.steps[stepSwap] += time.Since(start) - (c.steps[component.StepBuild] - built)
 	}
 }
 
@@ -235,7 +263,7 @@ func (e *Engine) record(c counts, outcome, message string, took time.Duration) *
 	action("updated", c.results[updated])
 	action("removed", c.removed)
 	r.Rebuilt = len(c.results[rebuilt])
-	r.Untouched = max(0, c.nodes-len(seen)+len(c.removed))
+	r.Untouched = e.untouched(c)
 	e.history.keep(e.change, r)
 	return r
 }
@@ -256,11 +284,15 @@ func (n *node) failedNode() service.ReloadNode {
 	return out
 }
 
-// stepSwap is the step that puts new versions in the place of old ones.
-const stepSwap = "swap"
+// The steps of a change in which no version can be refused.
+const (
+	stepDetect = "detect" // from the first change of a file until the worker knows all of them
+	stepSwap   = "swap"   // puts new versions in the place of old ones
+)
 
 // reloadSteps are the steps of a change in the order in which they take place.
-var reloadSteps = []string{component.StepCompile, component.StepCheck, component.StepTest, component.StepShadow, component.StepCanary, stepSwap}
+var reloadSteps = []string{stepDetect, component.StepCompile, component.StepCheck, component.StepTest,
+	component.StepShadow, component.StepCanary, component.StepBuild, stepSwap}
 
 // stepList is how long each step took that took a millisecond.
 func (c *change) stepList() string {
@@ -273,23 +305,38 @@ func (c *change) stepList() string {
 	return strings.Join(out, ", ")
 }
 
-// line is the line of a change that was made. If it replaced versions of scripts,
-// the line also has these, the files that changed, and how long the steps took.
-func (c *change) line(what string, took time.Duration, did counts) string {
+// total is how long a change took from the first change of a file on, if the worker took
+// that long.
+func (c *change) total(took time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, step := range c.steps {
+		sum += step
+	}
+	return max(took+c.steps[stepDetect], sum)
+}
+
+// line is the line of a change that was made. If it replaced versions of scripts, or nodes
+// have read changed files, the line also has these, the files that changed, and how long
+// the steps took.
+func (e *Engine) line(what string, took time.Duration, did counts) string {
+	c := e.change
 	var nodes []string
 	for _, id := range did.results[rebuilt] {
 		if s := c.swaps[id]; s.from != "" && s.from != s.to {
 			nodes = append(nodes, fmt.Sprintf("%s %s → %s", id, component.ShortVersion(s.from), component.ShortVersion(s.to)))
 		}
 	}
-	if len(nodes) == 0 {
+	if len(nodes) == 0 && !did.read {
 		return fmt.Sprintf("%s (%s), %s", what, milliseconds(took), did)
 	}
-	steps := milliseconds(took)
+	steps := milliseconds(c.total(took))
 	if list := c.stepList(); list != "" {
 		steps += ": " + list
 	}
-	line := fmt.Sprintf("%s (%s), %s; %s", what, steps, did, listed(nodes))
+	line := fmt.Sprintf("%s (%s), %s, %d untouched", what, steps, did, e.untouched(did))
+	if len(nodes) > 0 {
+		line += "; " + listed(nodes)
+	}
 	if len(c.trigger.Files) > 0 {
 		names := make([]string, len(c.trigger.Files))
 		for i, f := range c.trigger.Files {
@@ -298,6 +345,28 @@ func (c *change) line(what string, took time.Duration, did counts) string {
 		line += "; changed: " + listed(names)
 	}
 	return line
+}
+
+// untouched returns how many nodes a change did not touch.
+func (e *Engine) untouched(c counts) int {
+	touched := map[string]bool{}
+	for _, ids := range [][]string{c.added, c.results[rebuilt], c.results[updated], c.results[failed], c.results[inProgress]} {
+		for _, id := range ids {
+			touched[id] = e.nodes[id] != nil
+		}
+	}
+	for id, t := range e.tried {
+		if !t.ended() {
+			touched[id] = e.nodes[id] != nil
+		}
+	}
+	n := c.nodes
+	for _, counted := range touched {
+		if counted {
+			n--
+		}
+	}
+	return max(0, n)
 }
 
 // maxShown is how many nodes and files the line of a change names.

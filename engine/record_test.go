@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -54,7 +55,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		files := service.Trigger{Kind: "files", Files: []string{"x.lua"}}
-		l.wantReload(service.Reload{Trigger: files, Outcome: "applied", Message: "reloaded test.sink (… ms), 1 of 2 nodes rebuilt; test.sink.a 1111111 → 2222222; changed: scripts/x.lua",
+		l.wantReload(service.Reload{Trigger: files, Outcome: "applied", Message: "reloaded test.sink (… ms), 1 of 2 nodes rebuilt, 1 untouched; test.sink.a 1111111 → 2222222; changed: scripts/x.lua",
 			Nodes: []service.ReloadNode{{ID: "test.sink.a", Action: "rebuilt", From: "1111111aaaaa", To: "2222222bbbbb"}}, Rebuilt: 1, Untouched: 1})
 		if last := l.e.Reloads()[2]; last.ID != 3 || last.Time.IsZero() || len(last.Steps) == 0 {
 			t.Errorf("got ID %d, time %s and steps %v", last.ID, last.Time, last.Steps)
@@ -230,4 +231,101 @@ func TestRequestReload(t *testing.T) {
 	}
 	f("waits for the test", false, "applied in progress test")
 	f("waits for the canary", true, "applied in progress test", "partial refused canary")
+}
+
+// TestRecordOfSteps: a record has how long it took to notice the change, and to build the
+// new version, also if the worker did not wait for that.
+func TestRecordOfSteps(t *testing.T) {
+	bubble(t, func(l *harness) {
+		l.watch, l.options.PollFiles = true, true
+		v := triedVersions(l)
+		v.save(v.version("1", nil))
+		script := filepath.Join(l.dir, "x.lua")
+		replace(t, script, []byte("1"))
+		l.catalog.roots = []string{script}
+		l.start(`test.sink "a" { }`)
+		takes := func(d time.Duration) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.onBuild = func(string, *arguments, component.Options) error { time.Sleep(d); return nil }
+		}
+		save := func(version string) map[string]float64 {
+			v.save(v.version(version, nil))
+			replace(t, script, []byte(version))
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			v.wantRuns(t, version)
+			all := l.e.Reloads()
+			return all[len(all)-1].Steps
+		}
+		takes(100 * time.Millisecond)
+		want := map[string]float64{"detect": 0.02, "compile": 0, "check": 0, "build": 0.1, "swap": 0}
+		if diff := cmp.Diff(want, save("22")); diff != "" {
+			t.Errorf("steps (-want +got):\n%s", diff)
+		}
+		l.takeLines()
+		takes(time.Second)
+		want = map[string]float64{"detect": 0.02, "build": 1}
+		if diff := cmp.Diff(want, save("333")); diff != "" {
+			t.Errorf("steps of a slow build (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestRecordOfReadFiles: nodes that read a changed file, and those that use their exports,
+// leave a record and an event with the file.
+func TestRecordOfReadFiles(t *testing.T) {
+	bubble(t, func(l *harness) {
+		l.world = &world{values: map[string]string{"u": "one"}}
+		file := filepath.Join(l.dir, "secret")
+		l.start(fmt.Sprintf("test.uvalue \"u\" { value = %q }\ntest.uvalue \"v\" { value = test.uvalue.u.value }\ntest.value \"w\" { }", file))
+		read := func() {
+			t.Helper()
+			if err := l.e.FilesChanged(context.Background(), []string{file}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		updates := func(f func(id string, args *arguments) error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.onUpdate = f
+		}
+		trigger := service.Trigger{Kind: "files", Files: []string{"secret"}}
+		l.world.mu.Lock()
+		l.world.values["u"] = "two"
+		l.world.mu.Unlock()
+		events, _ := l.e.ReloadEvents(0)
+		l.takeLines()
+		read()
+		const line = "updated test.uvalue.u, test.uvalue.v (… ms), 0 of 3 nodes rebuilt, 2 updated, 1 untouched; changed: secret"
+		l.wantReload(service.Reload{Trigger: trigger, Outcome: "applied", Message: line,
+			Nodes: []service.ReloadNode{{ID: "test.uvalue.u", Action: "updated"}, {ID: "test.uvalue.v", Action: "updated"}}, Untouched: 1})
+		l.wantSaid(line)
+		if more, _ := l.e.ReloadEvents(events[len(events)-1].ID); len(more) != 1 || more[0].Reload == nil {
+			t.Errorf("got events %+v", more)
+		}
+
+		// A mistake is reported once.
+		updates(func(string, *arguments) error { return errors.New("no key in it") })
+		for range 2 {
+			read()
+		}
+		l.wantReload(service.Reload{Trigger: trigger, Outcome: "partial", Untouched: 2,
+			Message: "cannot reload test.uvalue.u: cannot read its files again: no key in it; the last good version keeps running",
+			Nodes:   []service.ReloadNode{{ID: "test.uvalue.u", Action: "failed", Message: "cannot read its files again: no key in it"}}})
+		if n := len(l.e.Reloads()); n != 3 {
+			t.Errorf("there are %d records, want 3", n)
+		}
+
+		// A slow update ends later.
+		updates(func(string, *arguments) error { time.Sleep(time.Second); return nil })
+		read()
+		all := l.e.Reloads()
+		if got := all[3]; got.Outcome != "in progress" || len(got.Nodes) != 1 || got.Nodes[0].Action != "in progress" {
+			t.Errorf("got %+v of a slow update", got)
+		}
+		l.wantReload(service.Reload{Follows: []uint64{4}, Trigger: trigger, Outcome: "applied", Untouched: 2,
+			Message: "reloaded test.uvalue.u (… ms), 0 of 3 nodes rebuilt, 1 updated", Nodes: []service.ReloadNode{{ID: "test.uvalue.u", Action: "updated"}}})
+	})
 }

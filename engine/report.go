@@ -19,6 +19,7 @@ type counts struct {
 	removed []string
 	nodes   int
 	first   bool // the start
+	read    bool // nodes have read changed files
 	// broken are imports and other virtual blocks that have become unhealthy, or
 	// that were unhealthy and have recovered.
 	broken []string
@@ -92,7 +93,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		what = "reloaded " + strings.Join(mended, ", ")
 	}
 	if what != "" {
-		lines = append(lines, e.change.line(what, took, c))
+		lines = append(lines, e.line(what, took, c))
 	}
 	for _, id := range c.results[failed] {
 		n := e.nodes[id]

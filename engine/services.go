@@ -327,13 +327,17 @@ func (e *Engine) checkServices(p *plan) (ds config.Diagnostics) {
 	return ds
 }
 
-// rereadService updates a service because a file that it reads has changed.
-func (e *Engine) rereadService(s *serviceNode) {
+// rereadService updates a service because a file that it reads has changed. done is
+// called after a success.
+func (e *Engine) rereadService(s *serviceNode, done func()) {
 	if w := e.plan.wanted[s.def.Block]; s.failed && w != nil {
 		e.reconcileService(w)
 		return
 	}
-	e.configureAsync(s, s.wanted, func() { e.log.Info("service read its files again", "service", s.def.Name) })
+	e.configureAsync(s, s.wanted, func() {
+		e.log.Info("service read its files again", "service", s.def.Name)
+		done()
+	})
 }
 
 // sourced returns the files that a service reads.

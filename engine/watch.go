@@ -30,11 +30,11 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 				e.metrics.polling.Set(1)
 			}
 		},
-		OnChange: func(ctx context.Context, paths []string) {
+		OnChange: func(ctx context.Context, paths []string, first time.Time) {
 			// The outcome has been announced and logged. Do not wait for slow
 			// operations: other changes follow this one.
 			_ = e.readAhead(ctx, callPatience)
-			_ = e.runOnWorker(ctx, func() error { return e.filesChanged(paths) })
+			_ = e.runOnWorker(ctx, func() error { return e.filesChanged(paths, first) })
 		},
 	})
 	return w, w.Set(e.watched(path))
@@ -174,7 +174,7 @@ func (e *Engine) lookAgain() {
 	}
 	e.looked = looked
 	if len(changed) > 0 {
-		e.box.post(func() { e.filesChanged(changed) })
+		e.postFilesChanged(changed)
 	}
 }
 
@@ -213,7 +213,7 @@ func (e *Engine) poll() {
 				now, _ := config.ReadFiles(path)
 				if !maps.Equal(files, now) {
 					files = now
-					e.box.post(func() { e.filesChanged([]string{path}) })
+					e.postFilesChanged([]string{path})
 				}
 				t.Reset(im.Poll)
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/watch"
@@ -39,7 +40,7 @@ func (o *testOptions) watch(ctx context.Context, t *terminal) error {
 
 // changed runs the tests that depend on one of the paths, the tests that failed
 // in the last run, and new tests.
-func (r *rerun) changed(ctx context.Context, paths []string) {
+func (r *rerun) changed(ctx context.Context, paths []string, _ time.Time) {
 	// Tests write snapshots themselves: a run because of them could go on for ever.
 	paths = slices.DeleteFunc(slices.Clone(paths), scripttest.IsSnapshots)
 	if len(paths) == 0 {

@@ -29,8 +29,9 @@ type Reload struct {
 	// Rebuilt and Untouched are numbers of nodes.
 	Rebuilt   int `json:"rebuilt"`
 	Untouched int `json:"untouched"`
-	// Steps are the seconds of each step: compile, check, test, shadow, canary and
-	// swap. A step that took place for several nodes at once has the longest time.
+	// Steps are the seconds of each step: detect, compile, check, test, shadow, canary,
+	// build and swap. A step that took place for several nodes at once has the longest
+	// time. A change that completes earlier ones has their detect and compile.
 	Steps map[string]float64 `json:"steps"`
 }
 

@@ -77,7 +77,7 @@ func newHarnessWith(t *testing.T, openErr error, edit func(*watch.Options)) *har
 	o := watch.Options{
 		Clock:     l.clock,
 		Logger:    slog.New(slog.NewTextHandler(l.log, nil)),
-		OnChange:  func(_ context.Context, paths []string) { l.batches <- paths },
+		OnChange:  func(_ context.Context, paths []string, _ time.Time) { l.batches <- paths },
 		OnPolling: func(polling bool) { l.polling <- polling },
 	}
 	edit(&o)

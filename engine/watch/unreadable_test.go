@@ -21,7 +21,7 @@ import (
 func watcher(t *testing.T, dirs ...string) (w *watch.Watcher, changed chan []string) {
 	t.Helper()
 	changed = make(chan []string, 100)
-	w = watch.New(watch.Options{Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), OnChange: func(_ context.Context, paths []string) { changed <- paths }})
+	w = watch.New(watch.Options{Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), OnChange: func(_ context.Context, paths []string, _ time.Time) { changed <- paths }})
 	filestest.Within(t, "Set", func() {
 		if err := w.Set(dirs); err != nil {
 			t.Error(err)

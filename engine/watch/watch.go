@@ -31,8 +31,9 @@ type Options struct {
 	Logger *slog.Logger
 	// OnChange is called with the absolute paths that changed, appeared or
 	// went, sorted: each a file given to Set, or one below or matching what was given. Calls come
-	// one after the other; what changes during a call is in the next.
-	OnChange func(ctx context.Context, paths []string)
+	// one after the other; what changes during a call is in the next. first is when the
+	// first of the changes was noticed.
+	OnChange func(ctx context.Context, paths []string, first time.Time)
 
 	// Poll looks at the files every second and asks for no events.
 	Poll bool
@@ -55,6 +56,7 @@ type Watcher struct {
 
 	pendingMu sync.Mutex
 	pending   map[string]bool // changed, not delivered yet
+	first     time.Time       // when the first of pending was noticed
 	deliver   chan struct{}
 }
 
@@ -170,16 +172,20 @@ func (w *Watcher) deliverAll(ctx context.Context) {
 			paths = append(paths, p)
 		}
 		clear(w.pending)
+		first := w.first
 		w.pendingMu.Unlock()
 		if len(paths) > 0 {
 			slices.Sort(paths)
-			w.o.OnChange(ctx, paths)
+			w.o.OnChange(ctx, paths, first)
 		}
 	}
 }
 
-func (w *Watcher) report(paths []string) {
+func (w *Watcher) report(paths []string, first time.Time) {
 	w.pendingMu.Lock()
+	if len(w.pending) == 0 {
+		w.first = first
+	}
 	for _, p := range paths {
 		w.pending[p] = true
 	}
@@ -317,12 +323,12 @@ func (l *loop) endBurst() {
 		}
 	}
 	l.w.mu.Unlock()
+	if len(changed) > 0 {
+		l.w.report(changed, l.first)
+	}
 	l.first = time.Time{}
 	clear(l.force)
 	l.lost = false
-	if len(changed) > 0 {
-		l.w.report(changed)
-	}
 }
 
 // compare looks at every file, watches every directory that matters now, and

@@ -63,7 +63,7 @@ func newDirHarness(t *testing.T, setup func(h *dirHarness), names ...string) *di
 	w := watch.New(watch.Options{
 		Clock:    clock.System{},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
-		OnChange: func(_ context.Context, paths []string) { h.batches <- paths },
+		OnChange: func(_ context.Context, paths []string, _ time.Time) { h.batches <- paths },
 	})
 	h.set = func(names ...string) {
 		t.Helper()
@@ -360,7 +360,7 @@ func TestChangeBeforeRun(t *testing.T) {
 	batches := make(chan []string, 10)
 	w := watch.New(watch.Options{
 		Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
-		OnChange: func(_ context.Context, paths []string) { batches <- paths },
+		OnChange: func(_ context.Context, paths []string, _ time.Time) { batches <- paths },
 	})
 	if err := w.Set([]string{name}); err != nil {
 		t.Fatal(err)
