@@ -27,6 +27,7 @@ of targets and results:
   pause             answer time of the last push before a swap or of the first push
                     after it, whichever is longer, less the median answer time; the
                     table also shows the same value for pushes without a swap
+  errors of scripts calls of the script that failed; there must be none
   lost, duplicated  numbered samples and lines that do not arrive, or arrive twice
   levels            goroutines, heap, descriptors and watches after all saves,
                     compared with their level after the first 20 saves
@@ -40,9 +41,11 @@ component that is saved writes its version into a label of this sample, so the d
 between the script and the endpoint, debounce of the endpoint and scrape intervals do not
 count.
 
-The exit code is 1 if something was lost or duplicated, a level did not return, more
-than one node was rebuilt, or a version did not process data. A missed time is only
-printed, because times depend on the machine.`,
+Below the table, the distribution of the measured times follows.
+
+The exit code is 1 if something was lost or duplicated, a call of the script failed, a
+level did not return, more than one node was rebuilt, or a version did not process data.
+A missed time is only printed, because times depend on the machine.`,
 		Example: `  weirbench reload
   weirbench reload --parts=dead --dead-for=10m
   weirbench reload --saves=100 --configs=500 --dead-for=10s --weir=/tmp/weir`,

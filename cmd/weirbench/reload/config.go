@@ -161,7 +161,7 @@ return weir.transform {
     if s.name == %q then s.labels.version = "%d" end
   end,
   logs = function(batch)
-    batch:drop_where { line = "version %d" }
+    batch:drop_where [[ line contains "version %d" ]]
   end,
 }
 `, probeName, r.version, r.version))
@@ -206,6 +206,7 @@ func (r *run) measureConfig(ctx context.Context, n int) error {
 			limit = 200 * time.Millisecond
 		}
 		r.table.times(what+", p50", limit, quantile(s.serving, 0.5)-watch.Quiet)
+		r.table.distribution(what+", with the 20 ms of waiting", s.serving)
 		rebuilt := (after - before) / float64(len(saved))
 		r.table.promise(what+", nodes rebuilt", "≤ 1", fmt.Sprint(rebuilt), rebuilt <= 1)
 		return nil

@@ -211,6 +211,7 @@ func TestTable(t *testing.T) {
 	if err := tab.err(); err == nil || err.Error() != "weir broke a promise about reloads: lost: 1, not 0" {
 		t.Errorf("got %v", err)
 	}
+	tab.distribution("times", []time.Duration{4 * time.Second, 3 * time.Second, time.Second, 2 * time.Second})
 	tab.write(&b)
 	const want = `| metric | target | result | |
 |---|---|---|---|
@@ -218,6 +219,10 @@ func TestTable(t *testing.T) {
 | slow | ≤ 1s | 2s | missed |
 | kept | 0 | 0 | met |
 | lost | 0 | 1 | BROKEN |
+
+| distribution | times | min | p50 | p90 | p99 | max |
+|---|---|---|---|---|---|---|
+| times | 4 | 1s | 2s | 4s | 4s | 4s |
 `
 	if b.String() != want {
 		t.Errorf("got\n%s", &b)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/cmd/weirbench/process"
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/engine/watch"
 )
@@ -52,10 +53,34 @@ func (r *run) measureSaves(ctx context.Context) error {
 	r.table.times(what+", p99", 60*time.Millisecond, quantile(s.serving, 0.99)-watch.Quiet)
 	r.table.times(fmt.Sprintf("pause of senders in a swap, p99 (p50 %s; without a swap p99 %s, p50 %s)",
 		round(quantile(s.waited, 0.5)), round(quantile(s.usual, 0.99)), round(quantile(s.usual, 0.5))), 2*time.Millisecond, quantile(s.waited, 0.99))
+	r.table.distribution("save to serving, with the 20 ms of waiting", s.serving)
+	r.table.distribution("pause of senders in a swap", s.waited)
+	r.table.distribution("pause of senders without a swap", s.usual)
+	if err := r.checkErrors(ctx); err != nil {
+		return err
+	}
 	if err := r.checkLevels(ctx, before); err != nil {
 		return err
 	}
 	return r.checkLoss(ctx, fmt.Sprintf("%d saves", r.o.Saves))
+}
+
+// checkErrors notes whether the script failed. A call that fails costs more than one that
+// does not, so the times would be those of another script.
+func (r *run) checkErrors(ctx context.Context) error {
+	const name = "weir_script_errors_total"
+	families, err := r.weir.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0.0
+	if families[name] != nil { // there are no series before the first error
+		if n, err = process.Sum(families, name, ""); err != nil {
+			return err
+		}
+	}
+	r.table.promise(fmt.Sprintf("errors of scripts, %d saves", r.o.Saves), "0", fmt.Sprint(n), n == 0)
+	return nil
 }
 
 // checkLoss lets everything arrive and notes what did not, or arrived twice.

@@ -9,8 +9,9 @@ import (
 
 // table is what Run prints.
 type table struct {
-	rows   strings.Builder
-	broken []string
+	rows          strings.Builder
+	distributions strings.Builder
+	broken        []string
 }
 
 // times adds a time that depends on the machine.
@@ -36,8 +37,20 @@ func (t *table) row(cells ...string) {
 	fmt.Fprintf(&t.rows, "| %s |\n", strings.Join(cells, " | "))
 }
 
+// distribution adds how measured times are distributed.
+func (t *table) distribution(what string, times []time.Duration) {
+	fmt.Fprintf(&t.distributions, "| %s | %d |", what, len(times))
+	for _, q := range []float64{0, 0.5, 0.9, 0.99, 1} {
+		fmt.Fprintf(&t.distributions, " %s |", round(quantile(times, q)))
+	}
+	t.distributions.WriteByte('\n')
+}
+
 func (t *table) write(w io.Writer) {
 	fmt.Fprintf(w, "| metric | target | result | |\n|---|---|---|---|\n%s", t.rows.String())
+	if t.distributions.Len() > 0 {
+		fmt.Fprintf(w, "\n| distribution | times | min | p50 | p90 | p99 | max |\n|---|---|---|---|---|---|---|\n%s", t.distributions.String())
+	}
 }
 
 // err returns an error if a promise was broken.
