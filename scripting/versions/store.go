@@ -101,7 +101,11 @@ func (s *Store) textPath(hash string) string { return filepath.Join(s.dir, texts
 func (s *Store) Get(script, dir string) Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.get(script, dir).clone()
+	r := s.get(script, dir)
+	if len(r.Versions) > 0 {
+		s.seen[s.path(script, dir)] = true
+	}
+	return r.clone()
 }
 
 // Pinned returns the pin of a node; ok is false if it has none.

@@ -475,7 +475,7 @@ func TestNotWritable(t *testing.T) {
 func TestSweep(t *testing.T) {
 	s, log := newStore(t)
 	now := time.Now()
-	for _, script := range []string{"a.used", "a.unused", "a.recent"} {
+	for _, script := range []string{"a.used", "a.broken", "a.unused", "a.recent"} {
 		activate(t, s, script, script, "n", start)
 	}
 	must(t, os.WriteFile(filepath.Join(s.dir, "x"+suffix+files.Unfinished), nil, 0o600))
@@ -484,11 +484,12 @@ func TestSweep(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Dir(earlierStore), 0o700))
 	must(t, os.WriteFile(earlierStore, nil, 0o600))
 	old := now.Add(-maxUnused - time.Hour)
-	for _, path := range []string{s.path("a.used", "/s"), s.path("a.unused", "/s"), filepath.Join(s.dir, "x"+suffix+aside)} {
+	for _, path := range []string{s.path("a.used", "/s"), s.path("a.broken", "/s"), s.path("a.unused", "/s"), filepath.Join(s.dir, "x"+suffix+aside)} {
 		must(t, os.Chtimes(path, old, old))
 	}
 	next := reopen(s) // a process that ran for long leaves old files
 	activate(t, next, "a.used", "a.used", "n", start)
+	next.Get("a.broken", "/s") // its last good version runs
 	next.Sweep()
 	var got []string
 	entries, err := os.ReadDir(s.dir)
@@ -496,11 +497,11 @@ func TestSweep(t *testing.T) {
 	for _, e := range entries {
 		got = append(got, strings.SplitN(e.Name(), "-", 2)[0])
 	}
-	if diff := cmp.Diff([]string{"a.recent", "a.used", "sources"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a.broken", "a.recent", "a.used", "sources"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if n := count(t, filepath.Join(s.dir, texts)); n != 3 {
-		t.Errorf("%d texts are left, want those of two scripts and the one they share", n)
+	if n := count(t, filepath.Join(s.dir, texts)); n != 4 {
+		t.Errorf("%d texts are left, want those of three scripts and the one they share", n)
 	}
 	if _, err := os.Stat(filepath.Dir(earlierStore)); !os.IsNotExist(err) || !strings.Contains(log.String(), "an earlier version of weir") {
 		t.Errorf("the copies of an earlier version are there (%v), logged %s", err, log)
