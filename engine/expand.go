@@ -149,7 +149,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	e := x.e
 	running := e.node(w.id)
 	start := time.Now()
-	switch err := error(nil); {
+	switch {
 	case means.catalog != nil:
 		w.reg, w.err = lookup(b.Name, means.catalog)
 	case e.hasName(b.Name):
@@ -165,19 +165,11 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 			m.scope.SetUnknown(b.ID)
 			return
 		}
-		if x.mode.running && running != nil {
-			err = fmt.Errorf("component %s is no longer there", b.Name)
-			if gen := running.current; gen != nil && len(gen.reg.Sources) > 0 {
-				if isGone(gen.reg.Sources[0]) {
-					err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
-				}
-			}
-			w.reg, w.err = component.Registration{Name: b.Name}, err
-			break
+		if w.reg, w.err = x.removed(m, w, running); w.err == nil {
+			x.report(w, ds)
+			m.scope.SetUnknown(b.ID)
+			return
 		}
-		x.report(w, ds)
-		m.scope.SetUnknown(b.ID)
-		return
 	}
 	e.change.since(component.StepCompile, start)
 	w.await(running)
@@ -211,6 +203,31 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		x.report(w, b.CheckLabel(rule))
 	}
 	x.exports(w, running)
+}
+
+// removed returns the registration of a component that the catalogs do not know any more.
+// The error is nil if the config must be refused: the node is new, or nothing can run
+// on it.
+func (x *planner) removed(m *module, w *wanted, running *node) (component.Registration, error) {
+	name := w.block.Name
+	for _, c := range append(m.names.catalogs(name), x.e.o.Catalogs...) {
+		h, ok := c.(component.Historic)
+		if !ok {
+			continue
+		}
+		r, ok := h.Removed(name)
+		if ok && (running != nil || (x.e.plan == nil || x.mode.running) && r.Instead(w.id) != nil) {
+			return unless(r.Err, r, name), r.Err
+		}
+	}
+	if !x.mode.running || running == nil {
+		return component.Registration{}, nil
+	}
+	err := fmt.Errorf("component %s is no longer there", name)
+	if gen := running.current; gen != nil && len(gen.reg.Sources) > 0 && isGone(gen.reg.Sources[0]) {
+		err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
+	}
+	return component.Registration{Name: name}, err
 }
 
 // exports sets the exports of a component in the scope, as far as they are

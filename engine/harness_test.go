@@ -400,6 +400,7 @@ type catalog struct {
 	l     *harness
 	mu    sync.Mutex
 	regs  map[string]component.Registration
+	gone  map[string]component.Registration // those of Removed
 	roots []string
 
 	refresh func()
@@ -493,6 +494,14 @@ func (c *catalog) Lookup(name string) (component.Registration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.regs[name]
+	return r, ok
+}
+
+// Removed returns what a test has put into gone.
+func (c *catalog) Removed(name string) (component.Registration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.gone[name]
 	return r, ok
 }
 

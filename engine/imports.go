@@ -76,6 +76,8 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 		x.p.watch[abs] = true
 		var fi fs.FileInfo
 		switch fi, err = x.e.stat(abs); {
+		case errors.Is(err, fs.ErrNotExist) && x.mode.modules != nil:
+			err = nil // the last good versions of its scripts can run
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("there is no folder %s", dir)
 		case err == nil && !fi.IsDir():

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
@@ -138,5 +139,49 @@ func TestLastGoodDoesNotFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.wantHealth("test.sink.a", component.Unhealthy, "running version 1; 2 refused by compile")
+	})
+}
+
+// If the files of a version are gone at the start, the last good one runs. The config is
+// refused if there is none, or if a block is new.
+func TestLastGoodRemoved(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		one := v.version("1", nil)
+		gone := component.Registration{Name: "test.sink", Err: errors.New("component test.sink is no longer there: a.lua is gone")}
+		l.catalog.gone = map[string]component.Registration{"test.sink": insteadOf(gone, &one)}
+		l.catalog.remove("test.sink")
+		l.start("test.sink \"a\" { }\ntest.value \"b\" { }")
+		v.wantRuns(t, "1")
+		const message = "running version 1; component test.sink is no longer there: a.lua is gone"
+		l.wantHealth("test.sink.a", component.Unhealthy, message)
+		l.wantSaid("started c.alloy (… ms), 2 nodes, 1 failed\ncannot reload test.sink.a: " + message)
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantSaid("")
+		if err := l.reload("test.sink \"a\" { }\ntest.value \"c\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		if err := l.reload("test.sink \"a\" { }\ntest.sink \"new\" { }"); err == nil || !strings.Contains(err.Error(), "2:1: component test.sink does not exist") {
+			t.Errorf("a new block without a file is accepted: %v", err)
+		}
+		v.save(v.version("2", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "2")
+		l.wantHealth("test.sink.a", component.Healthy, "")
+	})
+	bubble(t, func(l *harness) {
+		l.catalog.gone = map[string]component.Registration{"test.sink": insteadOf(component.Registration{Name: "test.sink", Err: errCompile}, nil)}
+		l.catalog.remove("test.sink")
+		l.start("test.sink \"a\" { }")
+		<-l.done
+		if l.err == nil || !strings.Contains(l.err.Error(), "component test.sink does not exist") {
+			t.Errorf("a component that never was is accepted: %v", l.err)
+		}
 	})
 }

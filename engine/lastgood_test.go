@@ -355,3 +355,41 @@ func TestLastGoodSecrets(t *testing.T) {
 		}
 	})
 }
+
+// TestLastGoodScripts starts without a folder of import.scripts: the last good version of
+// its scripts run.
+func TestLastGoodScripts(t *testing.T) {
+	keeping(t, func(l *harness) {
+		l.save("s/http/paths.lua", []byte("1"))
+		var gone map[string]component.Registration
+		l.onFolder = func(c *catalog) component.Catalog {
+			c.gone = gone
+			if r, ok := c.regs["new.http.paths"]; ok {
+				gone = map[string]component.Registration{r.Name: {
+					Name: r.Name, Err: errors.New("it is gone"), Instead: func(string) *component.Registration { return &r },
+				}}
+			}
+			return c
+		}
+		l.start("import.scripts \"new\" {\n  path = \"s\"\n}\nnew.http.paths \"x\" { }\n")
+		if err := os.RemoveAll(filepath.Join(l.dir, "s")); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.again(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("new.http.paths.x", component.Unhealthy, "running version 1; it is gone")
+		if got := l.e.Overview().ConfigError; !strings.Contains(got, "there is no folder") {
+			t.Errorf("the error of the config is %q", got)
+		}
+		l.save("s/http/paths.lua", []byte("2"))
+		if err := l.e.Reload(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.wantHealth("new.http.paths.x", component.Healthy, "")
+		if got := l.e.Overview().ConfigError; got != "" {
+			t.Errorf("the error of the config is %q", got)
+		}
+	})
+}

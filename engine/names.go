@@ -124,6 +124,17 @@ func (n *names) find(name string) meaning {
 	return meaning{}
 }
 
+// catalogs returns those of imports that could know a block's name.
+func (n *names) catalogs(name string) (out []component.Catalog) {
+	space, _, _ := strings.Cut(name, ".")
+	for ; n != nil; n = n.parent {
+		if im := n.imports[space]; im != nil && im.catalog != nil {
+			out = append(out, im.catalog)
+		}
+	}
+	return out
+}
+
 // all returns the names that find knows.
 func (n *names) all() (out []string) {
 	for ; n != nil; n = n.parent {

@@ -10,7 +10,7 @@ import (
 // runs it although a step refused it.
 type refusedError struct {
 	running string // the version that runs; "" if none does
-	version string // the version that was refused
+	version string // the version that was refused; "" if its files cannot be read
 	step    string // such as component.StepTest
 	note    string // ends the clause about the version that runs
 	err     error
@@ -29,7 +29,7 @@ func newRefused(running *node, version, step string, err error) *refusedError {
 // refuse returns err as the refusal of a version, or err itself if a component
 // has no version, as natives.
 func refuse(running *node, version, step string, err error) error {
-	if version == "" || running != nil && running.current != nil && running.current.reg.Version == "" {
+	if runs := running != nil && running.current != nil; runs && running.current.reg.Version == "" || !runs && version == "" {
 		return err
 	}
 	return newRefused(running, version, step, err)
@@ -41,9 +41,15 @@ func (r *refusedError) Error() string {
 	version := component.ShortVersion(r.version)
 	switch r.running {
 	case "":
+		if version == "" {
+			return fmt.Sprintf("no version is running; %v", r.err)
+		}
 		return fmt.Sprintf("no version is running; %s refused by %s: %v", version, r.step, r.err)
 	case r.version:
 		return fmt.Sprintf("running version %s although it was refused by %s%s: %v", version, r.step, r.note, r.err)
+	}
+	if version == "" {
+		return fmt.Sprintf("running version %s%s; %v", component.ShortVersion(r.running), r.note, r.err)
 	}
 	return fmt.Sprintf("running version %s%s; %s refused by %s: %v", component.ShortVersion(r.running), r.note, version, r.step, r.err)
 }

@@ -311,6 +311,14 @@ type Extensible interface {
 	NewFile(name string) string
 }
 
+// Historic is a Catalog that remembers components whose files are gone.
+type Historic interface {
+	// Removed returns the registration of a name that Lookup does not know any more. Its
+	// Err says what is gone, and its Instead returns the version that ran last. ok is
+	// false if the catalog does not remember the name.
+	Removed(name string) (r Registration, ok bool)
+}
+
 // Changing is a Catalog whose results may change although no file changes, for
 // example when a long compilation ends.
 type Changing interface {
