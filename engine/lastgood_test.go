@@ -109,7 +109,9 @@ func TestLastGoodConfig(t *testing.T) {
 				if err := l.reload(strings.ReplaceAll(goodConfig, "\"a\"", "\"c\"")); err != nil {
 					t.Fatal(err)
 				}
-				l.wantEvents("build test.pass.c\nrun test.pass.c\nstop test.pass.a")
+				if got, want := ordered(l.takeEvents()), "build test.pass.c\nrun test.pass.c\nstop test.pass.a"; got != want {
+					t.Errorf("got events:\n%s\nwant:\n%s", got, want)
+				}
 				l.wantSaid("reloaded c.alloy (… ms), 1 of 2 nodes rebuilt, 1 removed")
 				l.wantCurrent(1)
 				if got := l.e.Overview().ConfigError; got != "" {
