@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/weir-run/weir/cmd/weir/starter"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting/registry"
@@ -92,4 +94,35 @@ func TestNewComponents(t *testing.T) {
 			t.Errorf("%s contains the name of a template: %s", f, m)
 		}
 	}
+}
+
+// TestProjectWorkflow checks that GitHub Actions can read the workflow of a project.
+// testdata/script/new_project.txtar runs its commands.
+func TestProjectWorkflow(t *testing.T) {
+	for _, f := range starter.Project(starter.Lua) {
+		if f.Path != ".github/workflows/check.yml" {
+			continue
+		}
+		var w struct {
+			On   map[string]any
+			Jobs map[string]struct {
+				RunsOn string `yaml:"runs-on"`
+				Steps  []struct{ Uses, Run string }
+			}
+		}
+		if err := yaml.Unmarshal([]byte(f.Text), &w); err != nil {
+			t.Fatal(err)
+		}
+		job := w.Jobs["check"]
+		if len(w.On) == 0 || job.RunsOn == "" || len(job.Steps) == 0 {
+			t.Errorf("the workflow has no triggers, no machine or no steps: %+v", w)
+		}
+		for i, s := range job.Steps {
+			if (s.Uses == "") == (s.Run == "") {
+				t.Errorf("step %d needs either uses or run: %+v", i, s)
+			}
+		}
+		return
+	}
+	t.Error("a project has no workflow")
 }

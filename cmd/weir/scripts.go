@@ -35,7 +35,7 @@ func guide() string {
 required as "x", and lib/x.ts is imported as "x"; a script in JavaScript or TypeScript
 can also import files in its own folder ("./x"). Data files (.json, .yaml) are required
 and imported with their extension. The first comment of the file is its manual, and
-'weir test' runs the examples in it.
+'weir test' runs the examples in it. 'weir new component' creates a script and its test.
 
 The script ends with the definition of a transform, a source or a sink. In Lua
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -143,6 +144,13 @@ func relativeTo(home, path string) string {
 	return filepath.ToSlash(path)
 }
 
+// linesOfList matches a list of texts or numbers in several lines. Without what
+// lineOfList matches, it is one line, as Prettier formats it.
+var (
+	linesOfList = regexp.MustCompile(`\[\n[^\[\]{}]*\]`)
+	lineOfList  = regexp.MustCompile(`\n *`)
+)
+
 // writeSettings writes editor settings to path. Existing settings are not
 // changed: unless enough returns true for them, lacks is printed, which says what
 // to add.
@@ -154,6 +162,9 @@ func writeSettings(t *terminal, path string, settings any, lacks string, enough 
 		if err != nil {
 			return err
 		}
+		want = linesOfList.ReplaceAllFunc(want, func(list []byte) []byte {
+			return lineOfList.ReplaceAll(bytes.ReplaceAll(list, []byte(",\n"), []byte(", \n")), nil)
+		})
 		if err := os.WriteFile(path, append(want, '\n'), 0o644); err != nil {
 			return fmt.Errorf("cannot write the settings of editors: %w", err)
 		}
