@@ -75,6 +75,14 @@ data in the tests, with missing labels, unusual values and many series. The scri
 must not fail, and two components must produce the same output for a batch. A batch
 on which the script fails is reduced and printed as a test.
 
+With --mutate, it changes the code of scripts and of their modules in small ways, one
+at a time and only in memory, and runs the tests that cover the line: conditions are
+negated, operators and constants replaced, statements dropped. It reports each change
+that no test notices, with file, line and column. By default it takes up to a minute;
+if the time is short, it tests mutants that are spread evenly. --mutate-threshold fails
+the run below a percentage of noticed changes. A comment -- weir:ignore mutate REASON in
+the line, or in the line above, exempts code whose changes no test can notice.
+
 With --bench, it runs the benchmarks that test files declare with bench after all
 tests have passed. It measures nanoseconds, allocations and instructions of the
 script (in JavaScript, statements) per record in a batch with known series, and
@@ -91,11 +99,12 @@ and 2 if there was nothing to run.
   weir test --run='folds ids' scripts/http/paths_test.lua
   weir test --format=junit > report.xml
   weir test --coverage --threshold=90
+  weir test --mutate=30s scripts/http
   weir test --update scripts/http/paths.lua`,
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			o.Options = scripttest.Options{
 				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
-				Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
+				Mutate: o.Mutate, Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
 			}
 			if o.Chaos = cmd.Flags().Changed("chaos"); chaos != 0 {
 				o.Seed = chaos
@@ -127,6 +136,9 @@ and 2 if there was nothing to run.
 	f.StringVar(&o.baseline, "baseline", "", "compare benches with this file, and make it when there is none; implies --bench")
 	f.Uint64Var(&chaos, "chaos", 0, "run tests again with faults that are drawn from this number; 0 draws one")
 	f.DurationVar(&fuzz, "fuzz", 0, "so long, send hostile batches to the scripts when all tests passed")
+	f.DurationVar(&o.Mutate, "mutate", 0, "so long, change the code of scripts and report changes that no test notices")
+	f.Lookup("mutate").NoOptDefVal = defaultMutate.String()
+	f.Float64Var(&o.mutateThreshold, "mutate-threshold", 0, "fail when tests notice less than this many percent of the changes; implies --mutate")
 	f.Float64Var(&o.threshold, "threshold", 0, "fail when less than this many percent of all lines ran")
 	return cmd
 }
@@ -140,10 +152,16 @@ type testOptions struct {
 	watching  bool
 	coverage  string
 	threshold float64
-	bench     bool
-	baseline  string
-	known     bool // the baseline exists
+	// mutateThreshold is the score that mutation tests must reach, in percent.
+	mutateThreshold float64
+
+	bench    bool
+	baseline string
+	known    bool // the baseline exists
 }
+
+// defaultMutate is how long mutation tests take by default.
+const defaultMutate = time.Minute
 
 // coverages are the values of --coverage.
 var coverages = []string{"text", "lcov", "html"}
@@ -179,6 +197,18 @@ func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	}
 	if cmd.Flags().Changed("threshold") && o.coverage == "" {
 		o.coverage = coverages[0]
+	}
+	if !(o.mutateThreshold >= 0 && o.mutateThreshold <= 100) {
+		return fmt.Errorf("cannot use --mutate-threshold=%v: it is a percentage", o.mutateThreshold)
+	}
+	if o.Mutate < 0 || o.Mutate == 0 && cmd.Flags().Changed("mutate") {
+		return fmt.Errorf("cannot use --mutate=%s: it must be greater than 0s", o.Mutate)
+	}
+	if cmd.Flags().Changed("mutate-threshold") && o.Mutate == 0 {
+		o.Mutate = defaultMutate
+	}
+	if o.Mutate > 0 && o.watching {
+		return errors.New("cannot use --mutate with --watch: run it when the tests are done")
 	}
 	o.Coverage = o.coverage != ""
 	if o.Bench = o.bench || o.baseline != ""; o.Bench && o.Coverage {
@@ -227,6 +257,15 @@ func (o *testOptions) run(ctx context.Context, t *terminal) error {
 			return err
 		}
 		ok = good
+	}
+	if r.Mutants != nil {
+		pretty := o.pretty(t)
+		pretty.W = o.people(t)
+		pretty.Mutants(r.Mutants)
+		if r.Mutants.Score() < o.mutateThreshold {
+			fmt.Fprintf(t.err, "weir: %.1f%% of the mutants were killed, less than the %v%% of --mutate-threshold\n", r.Mutants.Score(), o.mutateThreshold)
+			ok = false
+		}
 	}
 	if r.Coverage != nil {
 		enough, err := o.reportCoverage(t, r.Coverage)

@@ -47,6 +47,20 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Worse    string    `json:"worse,omitempty"`
 		Problem  *problem  `json:"problem,omitempty"`
 	}
+	type mutant struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Column  int    `json:"column"`
+		Change  string `json:"change"`
+		Covered bool   `json:"covered"`
+	}
+	type mutants struct {
+		Tested    int      `json:"tested"`
+		Killed    int      `json:"killed"`
+		Ignored   int      `json:"ignored"`
+		Left      int      `json:"left"` // the time was not enough for them
+		Survivors []mutant `json:"survivors"`
+	}
 	convert := func(p *Problem) *problem {
 		if p == nil {
 			return nil
@@ -61,7 +75,8 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Seconds    float64     `json:"seconds"`
 		Files      []file      `json:"files"`
 		Benchmarks []benchmark `json:"benchmarks,omitempty"`
-	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}, nil}
+		Mutants    *mutants    `json:"mutants,omitempty"`
+	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}, nil, nil}
 	for _, f := range r.Files {
 		one := file{File: f.Name, Seconds: f.Elapsed.Seconds(), Problem: convert(f.Problem), Tests: []test{}, Obsolete: f.Snapshots.Obsolete}
 		for _, t := range f.Tests {
@@ -76,6 +91,12 @@ func WriteJSON(w io.Writer, r *Report) error {
 			one.Measured = b.measured()
 		}
 		out.Benchmarks = append(out.Benchmarks, one)
+	}
+	if m := r.Mutants; m != nil {
+		out.Mutants = &mutants{m.Tested, m.Killed, m.Ignored, m.Left, []mutant{}}
+		for _, s := range m.Survivors {
+			out.Mutants.Survivors = append(out.Mutants.Survivors, mutant{s.File, s.Line, s.Col, s.Change, s.Covered})
+		}
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

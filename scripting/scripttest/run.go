@@ -57,6 +57,9 @@ type Options struct {
 	// Fuzz is how long hostile batches are sent to all scripts together, when
 	// all tests have passed; 0: not at all.
 	Fuzz time.Duration
+	// Mutate is how long mutation tests of all scripts may take together, when all tests
+	// have passed; 0: there are none.
+	Mutate time.Duration
 	// Chaos runs test files that pass again, with faults that scripts must
 	// survive.
 	Chaos bool
@@ -92,6 +95,7 @@ const (
 type Report struct {
 	Files    []File
 	Coverage *Coverage // nil: not asked for
+	Mutants  *Mutants  // nil: not asked for
 	// Orphans are files of snapshots whose test file is gone; with Options.Update they
 	// were removed.
 	Orphans []string
@@ -211,6 +215,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return r, context.Cause(ctx)
 		}
 	}
+	if o.Mutate > 0 && r.OK() {
+		if r.Mutants, err = mutants(ctx, o, targets); err != nil {
+			return r, err
+		}
+	}
 	if o.Bench && r.OK() {
 		if err := benchmarks(ctx, o, targets, r); err != nil {
 			return r, err
@@ -285,7 +294,9 @@ type suite struct {
 	write   func(path, content string) error // of snapshots; nil: none is written
 	probe   *scripting.Probe
 	chaos   bool
-	seed    uint64
+	// failFast ends a file after its first failure.
+	failFast bool
+	seed     uint64
 }
 
 // took takes what a call into a test file took from what is left.
@@ -344,6 +355,9 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, found bool) {
 			return f, found
 		}
 		f.Tests = append(f.Tests, s.test(ses, c))
+		if s.failFast && f.Failing() {
+			return f, found
+		}
 		if !ses.vm.Broken() {
 			continue
 		}

@@ -1,0 +1,4 @@
+package scripttest
+
+// Spread is spread, for tests.
+var Spread = spread
