@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting/block"
@@ -35,24 +37,37 @@ func newDivision(b *block.Script) *sharding {
 
 // processShares takes the shares of b that the running version and the canary get
 // through the stages, one after the other, and joins what becomes of them, so that
-// the next nodes see one batch. release must be called once it has been sent.
+// the next nodes see one batch. It is sent through to. release must be called once it
+// has been sent.
 //
 // b is admitted once: if another instance has taken over before, that gets b as a
 // whole. The running version processes its share first, so that nothing has been
 // processed by the canary if another instance takes over while on_error holds records.
-func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, release func(), err error) {
-	release = func() {}
-	if err := p.c.admission.enter(ctx); err != nil {
-		return out, release, err
+// If one takes over while the second share is held, it gets that share alone, unless it
+// has other outputs.
+func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, to *router, release func(), err error) {
+	to = &cn.router
+	var used []*instance
+	release = func() {
+		for _, g := range used {
+			g.endCall()
+		}
 	}
-	defer p.c.admission.leave()
+	use := func(g *instance) {
+		g.addCall()
+		used = append(used, g)
+	}
+	if err := p.c.admission.enter(ctx); err != nil {
+		return out, to, release, err
+	}
+	leave := sync.OnceFunc(p.c.admission.leave)
+	defer leave()
 	t.admitted = true
 	s := p.signal.split(cn.division, b)
 	outs := make([]result, len(s.parts))
 	for i, part := range s.parts {
 		if s.shards[i] == shardCanary && cn.entrance.tryEnter() {
-			cn.inner.instance.addCall()
-			release = cn.inner.instance.endCall
+			use(cn.inner.instance)
 			canary := pipeline[B]{cn.inner, p.signal}
 			outs[i], err = canary.processCounted(ctx, part, cn.inner.newTerms(ctx))
 			cn.entrance.leave()
@@ -61,16 +76,39 @@ func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canar
 			cn.notify()
 			if !errors.Is(err, errReplaced) {
 				if err != nil {
-					return out, release, err
+					return out, to, release, err
 				}
 				continue
 			}
 			// The canary has ended while it held the records.
 		}
-		if outs[i], err = p.processCounted(ctx, part, t); err != nil {
-			return out, release, err
+		outs[i], err = p.processCounted(ctx, part, t)
+		for c := p.c; i > 0 && errors.Is(err, errReplaced); {
+			leave() // the next instance may wait for it
+			next, failed := c.admission.successor(ctx)
+			if failed != nil {
+				return out, to, release, failed
+			}
+			if !next.sendsLike(p.c) {
+				break
+			}
+			c, to = next, &next.router
+			use(next.instance)
+			rest := pipeline[B]{next, p.signal}
+			outs[i], err = rest.processCounted(ctx, part, next.newTerms(ctx))
+			next.state.flush()
+		}
+		if err != nil {
+			return out, to, release, err
 		}
 		cn.stableOutput.note(p.signal.payload(b), outs[i])
 	}
-	return p.join(b, s.parts, outs, s.join), release, nil
+	return p.join(b, s.parts, outs, s.join), to, release, nil
+}
+
+// sendsLike reports whether results of c can be joined with those of another instance.
+func (c *Component) sendsLike(other *Component) bool {
+	a, b := &c.router, &other.router
+	_, transforms := c.kind.(*transform)
+	return transforms && a.sends == b.sends && slices.Equal(a.sets, b.sets) && slices.Equal(a.outputs, b.outputs)
 }

@@ -91,9 +91,9 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	var err error
 	number, to := c.instance.number, &c.router
 	if cn := c.canary.Load(); cn != nil && cn.takes(p.signal.bit()) {
-		number, to = cn.inner.instance.number, &cn.router
+		number = cn.inner.instance.number
 		var release func()
-		out, release, err = p.processShares(ctx, b, t, cn)
+		out, to, release, err = p.processShares(ctx, b, t, cn)
 		defer release()
 	} else {
 		out, err = p.processCounted(ctx, b, t)
