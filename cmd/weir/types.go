@@ -56,7 +56,11 @@ all scripts. Run the command again when arguments have changed.`,
 			if err != nil {
 				return cannotStart(err)
 			}
-			home := filepath.Dir(filepath.Clean(dir))
+			dir, err = filepath.Abs(dir) // to find the folder that contains ..
+			if err != nil {
+				return cannotStart(fmt.Errorf("cannot find the scripts folder: %w", err))
+			}
+			home := filepath.Dir(dir)
 			if out == "" {
 				out = filepath.Join(home, ".weir", "types")
 			}
@@ -98,7 +102,7 @@ func writeLuaTypes(t *terminal, home, scripts, out string) error {
 	if err := writeTypes(out, files); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(t.out, "%s: %s, %s\n", out, count(len(files), "file"), count(len(known), "script")); err != nil {
+	if _, err := fmt.Fprintf(t.out, "%s: %s, %s\n", fromHere(out), count(len(files), "file"), count(len(known), "script")); err != nil {
 		return err
 	}
 	return luarc(t, home, scripts, out)
@@ -108,7 +112,7 @@ func writeTSTypes(t *terminal, home, scripts, out string) error {
 	if err := writeTypes(out, api.TSTypes(stdlib.Modules(), scripttest.API(scripting.Vitest))); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(t.out, "%s\n", filepath.Join(out, api.TSFile)); err != nil {
+	if _, err := fmt.Fprintln(t.out, fromHere(filepath.Join(out, api.TSFile))); err != nil {
 		return err
 	}
 	types := relativeTo(home, filepath.Join(out, api.TSFile))
@@ -168,13 +172,13 @@ func writeSettings(t *terminal, path string, settings any, lacks string, enough 
 		if err := os.WriteFile(path, append(want, '\n'), 0o644); err != nil {
 			return fmt.Errorf("cannot write the settings of editors: %w", err)
 		}
-		_, err = fmt.Fprintln(t.out, path)
+		_, err = fmt.Fprintln(t.out, fromHere(path))
 		return err
 	case err != nil:
 		return fmt.Errorf("cannot read the settings of editors: %w", err)
 	}
 	if !enough(have) {
-		fmt.Fprintf(t.err, "%s is there already: %s\n", path, lacks)
+		fmt.Fprintf(t.err, "%s is there already: %s\n", fromHere(path), lacks)
 	}
 	return nil
 }
