@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/cmd/weir/starter"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/registry"
 )
@@ -200,6 +201,16 @@ func createComponent(t *terminal, c starter.Component, scripts string) error {
 		if exists(name) {
 			return fmt.Errorf("cannot create the component %s: %s exists", c.Name(), fromHere(name))
 		}
+	}
+	for dir := filepath.Dir(base); len(dir) > len(scripts); dir = filepath.Dir(dir) {
+		if !exists(dir) {
+			continue
+		}
+		// weir does not read a script in a folder that is a link to a place outside.
+		if err := files.Inside(scripts, dir); err != nil {
+			return fmt.Errorf("cannot create the component %s: %w", c.Name(), err)
+		}
+		break
 	}
 	if shipped, _ := shippedFiles(c.Name()); shipped != "" {
 		return fmt.Errorf("cannot create the component %s: it ships with weir; choose a different name, or change a copy: weir components --source %s > %s",
