@@ -31,7 +31,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	c.first = true
 	what := "started " + configName(cfg.Path)
 	if r := e.instead; r != nil {
-		e.mistake.Store(e.refuse("cannot run "+configName(cfg.Path), r.remark(), start, r.err, r.files))
+		e.refuse("cannot run "+configName(cfg.Path), r.remark(), start, r.err, r.files)
 		what = "started the last good version of " + configName(cfg.Path)
 	}
 	e.report(what, start, c)
@@ -345,9 +345,9 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	}
 	e.undecided = false
 	if err != nil {
-		e.rejectConfig(p)
+		e.rejectConfig(p, err)
 		e.followFiles()
-		e.mistake.Store(e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.files))
+		e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.files)
 		return err
 	}
 	e.refused, e.missed, e.instead = false, nil, nil
@@ -364,8 +364,10 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	return nil
 }
 
-// rejectConfig notes that the config on disk is not the one that runs. p is its plan.
-func (e *Engine) rejectConfig(p *plan) {
+// rejectConfig notes that the config on disk, whose plan is p, is not the one that runs,
+// and why.
+func (e *Engine) rejectConfig(p *plan, err error) {
+	e.mistake.Store(new(component.HideURLs(component.Shorten(allMistakes(err, p.files)))))
 	e.refused, e.missed = true, p.watch
 	for path := range p.polled { // only those of what runs are
 		e.missed[config.Pattern(absolute(path))] = true

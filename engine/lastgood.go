@@ -43,7 +43,7 @@ func (e *Engine) loadFirst(ctx context.Context, path string) (*config.Config, *p
 		if lastErr == nil {
 			e.instead.err, e.instead.files = err, p.files
 			e.keeper.kept = good.Trees
-			e.rejectConfig(p)
+			e.rejectConfig(p, err)
 			return last, q, nil
 		}
 		goodErr = fmt.Errorf("it does not fit this version of weir: %w", lastErr)

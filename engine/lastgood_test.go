@@ -77,6 +77,12 @@ func TestLastGoodConfig(t *testing.T) {
 					l.write(broken)
 				}
 				time.Sleep(time.Hour) // of the bubble
+				l.onSaid = func(string) {
+					if got := l.e.Overview().ConfigError; !strings.Contains(got, want) {
+						t.Errorf("the error of the config is %q when the start is announced, want %q", got, want)
+					}
+					l.onSaid = nil
+				}
 				if err := l.again(); err != nil {
 					t.Fatal(err)
 				}

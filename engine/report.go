@@ -153,16 +153,12 @@ func (e *Engine) mended(c counts) (ids []string) {
 	return ids
 }
 
-// refuse says that a change was not made, and what happens instead. It returns the
-// message of the record.
-func (e *Engine) refuse(what, instead string, start time.Time, err error, files map[string]string) *string {
+// refuse says that a change was not made, and what happens instead.
+func (e *Engine) refuse(what, instead string, start time.Time, err error, files map[string]string) {
 	took := time.Since(start)
 	e.metrics.reloaded("refused", took)
-	text, first, more := err.Error(), err.Error(), ""
+	text, first, more := allMistakes(err, files), err.Error(), ""
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
-		var b strings.Builder
-		ds.Write(&b, files, false)
-		text = strings.TrimSpace(b.String())
 		d := ds[max(0, slices.IndexFunc(ds, func(d config.Diagnostic) bool { return d.Line > 0 }))]
 		first = d.Error()
 		if src := snippet(files[d.File], d.Line); src != "" {
@@ -172,15 +168,24 @@ func (e *Engine) refuse(what, instead string, start time.Time, err error, files 
 			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
 		}
 	}
-	r := e.record(counts{nodes: len(e.nodes)}, "refused", text, took)
-	e.reload.Store(r)
+	e.reload.Store(e.record(counts{nodes: len(e.nodes)}, "refused", text, took))
 	if e.lastErr == text {
-		return &r.Message
+		return
 	}
 	e.lastErr = text
 	e.log.Log(e.hard, e.announcedLevel(slog.LevelError), "configuration refused, "+instead, "err", err)
 	e.o.Announce(withSource(what, first, more+"; "+instead))
-	return &r.Message
+}
+
+// allMistakes returns the errors in a config with their source lines.
+func allMistakes(err error, files map[string]string) string {
+	ds, ok := errors.AsType[config.Diagnostics](err)
+	if !ok {
+		return err.Error()
+	}
+	var b strings.Builder
+	ds.Write(&b, files, false)
+	return strings.TrimSpace(b.String())
 }
 
 // announcedLevel returns the level to log at what is announced as well: once is enough for
