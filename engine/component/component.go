@@ -55,7 +55,9 @@ type Sourced interface {
 // Debugger is a Component with details for the web UI and the status API.
 type Debugger interface {
 	// DebugInfo returns a value that encoding/json can marshal, without
-	// secrets. It is called from any goroutine and must not block.
+	// secrets. It is called from any goroutine and must not block. If its JSON has a
+	// member reports, a list of objects with the members name and text, the web UI shows
+	// each text by its name.
 	DebugInfo() any
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -68,6 +70,36 @@ type canaryInfo struct {
 	StableSeries int     `json:"stable_series"`      // in the output of the last batches
 	Canary       figures `json:"canary"`
 	CanarySeries int     `json:"canary_series"`
+}
+
+// String describes the canary for people, with a table of both versions.
+func (i *canaryInfo) String() string {
+	var b strings.Builder
+	version := component.ShortVersion(i.Version)
+	fmt.Fprintf(&b, "version %s processes %s of the series since %s UTC", version, percent(i.Share), i.Since.UTC().Format(time.DateTime))
+	if i.Promoted {
+		b.WriteString(" and is promoted\n")
+	} else {
+		fmt.Fprintf(&b, " and takes over at %s UTC unless a guard fails\n", i.Until.UTC().Format(time.DateTime))
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\trunning %s\tcanary %s\t\n", component.ShortVersion(i.Running), version)
+	for _, row := range []struct {
+		name            string
+		running, canary int64
+	}{
+		{"calls", i.Stable.Calls, i.Canary.Calls},
+		{"failed calls", i.Stable.Failed, i.Canary.Failed},
+		{"records in", i.Stable.In, i.Canary.In},
+		{"records sent", i.Stable.Out, i.Canary.Out},
+		{"records dropped", i.Stable.Dropped, i.Canary.Dropped},
+		{"ns per record", i.Stable.Nanos / max(i.Stable.In, 1), i.Canary.Nanos / max(i.Canary.In, 1)},
+		{"output series", int64(i.StableSeries), int64(i.CanarySeries)},
+	} {
+		fmt.Fprintf(w, "%s\t%d\t%d\t\n", row.name, row.running, row.canary)
+	}
+	_ = w.Flush() // a Builder takes everything
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (cn *canary) debug(c *Component) *canaryInfo {

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -301,6 +304,24 @@ func TestCanaryByHand(t *testing.T) {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("got %s, want %s in it", text, want)
 			}
+		}
+		var debug struct{ Reports []struct{ Name, Text string } }
+		if err := json.Unmarshal(text, &debug); err != nil || len(debug.Reports) != 1 {
+			t.Fatalf("got %+v, %v", debug, err)
+		}
+		report := strings.NewReplacer(component.ShortVersion(c.reg.Version), "NEW").Replace(debug.Reports[0].Text)
+		report = regexp.MustCompile(` +`).ReplaceAllString(regexp.MustCompile(`running [0-9a-f]{7}|[0-9]+`).ReplaceAllString(report, "…"), " ")
+		want := `version NEW processes … % of the series since …-…-… …:…:… UTC and takes over at …-…-… …:…:… UTC unless a guard fails
+ … canary NEW
+ calls … …
+ failed calls … …
+ records in … …
+ records sent … …
+ records dropped … …
+ ns per record … …
+ output series … …`
+		if diff := cmp.Diff(want, report); diff != "" {
+			t.Errorf("the report (-want +got):\n%s", diff)
 		}
 		if got := gathered(t, n.Registry, "weir_script_version_series"); got != 100 {
 			t.Errorf("the versions make %v series, want 100", got)

@@ -313,6 +313,7 @@ func (c *Component) Backlog() (b component.Backlog) {
 // DebugInfo returns details about the instance.
 func (c *Component) DebugInfo() any {
 	sink, _ := c.kind.(*sink)
+	canary, shadow := c.canary.Load().debug(c), c.mem.shadowed.Load()
 	return struct {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
@@ -325,7 +326,30 @@ func (c *Component) DebugInfo() any {
 		Canary *canaryInfo         `json:"canary,omitempty"`
 		Shadow *Difference         `json:"shadow,omitempty"` // of the last new version
 		Error  *scripting.Error    `json:"error,omitempty"`  // the last one since all was well
-	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.canary.Load().debug(c), c.mem.shadowed.Load(), c.report.lastError()}
+
+		Reports []textReport `json:"reports,omitempty"`
+	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), canary, shadow, c.report.lastError(), reports(canary, shadow)}
+}
+
+// textReport is a report for people in the debug info.
+type textReport struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// reports returns the reports about new versions.
+func reports(canary *canaryInfo, shadow *Difference) (out []textReport) {
+	if canary != nil {
+		out = append(out, textReport{"canary", canary.String()})
+	}
+	if shadow != nil {
+		text := fmt.Sprintf("version %s, compared with %s on recent input\n%s", component.ShortVersion(shadow.Version), component.ShortVersion(shadow.Running), shadow)
+		if shadow.Refused != "" {
+			text += "\nrefused: " + shadow.Refused
+		}
+		out = append(out, textReport{"shadow", text})
+	}
+	return out
 }
 
 // String returns a name of the component for messages.

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,18 @@ func (f *shadows) try(hooks string) (*component.Rejection, node.Difference) {
 	}
 	if got != nil && (got.Step != component.StepShadow || d.Refused != got.Err.Error()) {
 		f.t.Errorf("got the rejection %+v, and refused %q in the difference", got, d.Refused)
+	}
+	text, err := json.Marshal(f.c.(component.Debugger).DebugInfo())
+	var debug struct{ Reports []struct{ Name, Text string } }
+	if err := errors.Join(err, json.Unmarshal(text, &debug)); err != nil || len(debug.Reports) != 1 {
+		f.t.Fatalf("got the reports %+v, %v", debug, err)
+	}
+	want := fmt.Sprintf("shadow: version %s, compared with %s on recent input\n%s", component.ShortVersion(d.Version), component.ShortVersion(d.Running), d)
+	if d.Refused != "" {
+		want += "\nrefused: " + d.Refused
+	}
+	if report := debug.Reports[0].Name + ": " + debug.Reports[0].Text; report != want {
+		f.t.Errorf("got the report %s\nwant %s", report, want)
 	}
 	return got, *d
 }

@@ -33,7 +33,14 @@ func node(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 		d := nodePage{Nonce: nonce, Base: callerOf(r).base, Node: n, Since: age(o.Time.Sub(n.Health.Time)), Links: links(host, i, kind)}
 		if n.Health.State > component.Healthy {
 			d.Error, d.Node.LastError = n.Health.Message, nil
+		} else {
+			d.Note = n.Health.Message
 		}
+		d.Version = component.ShortVersion(n.Version)
+		if t := n.Trial; t != nil {
+			d.Trial = fmt.Sprintf("%s: %s for %s", component.ShortVersion(t.Version), t.Step, age(o.Time.Sub(t.Since)))
+		}
+		d.Reports = reports(n.Debug)
 		if !flows(d.Links, n) {
 			d.Node.Samples, i.Stats = nil, nil
 		}
@@ -60,6 +67,10 @@ type nodePage struct {
 	Node    Node
 	Error   string
 	Since   string
+	Note    string // the message of a healthy node
+	Version string // short
+	Trial   string // the step of a new version that is in progress
+	Reports []excerpt
 	Links   []linked
 	Batches []excerpt
 	Values  []excerpt
@@ -122,6 +133,14 @@ func links(host service.Host, i service.Info, k kind) []linked {
 	}
 	refers := slices.DeleteFunc(slices.Clone(i.DependsOn), func(id string) bool { return slices.Contains(i.SendsTo, id) })
 	return []linked{{getsFrom, from}, {sendsTo, i.SendsTo}, {"refers to", refers}, {"used by", by}}
+}
+
+// reports returns the reports in a component's debug info.
+func reports(debug any) []excerpt {
+	raw, _ := debug.(json.RawMessage)
+	var d struct{ Reports []excerpt }
+	_ = json.Unmarshal(raw, &d) // most components have none
+	return d.Reports
 }
 
 // pretty formats JSON for people; it returns "" for nil.

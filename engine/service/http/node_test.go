@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -246,4 +247,32 @@ func TestBacklog(t *testing.T) {
 	page("/node/w.transform.a", "<div>quarantined</div><div>4</div>")
 	page("/", `<td class="num">483</td><td class="num">0</td><td class="num">483</td><td class="num">0</td>`)
 	page("/", `<td class="num">20</td><td class="num">12</td><td class="num">7</td><td class="num">1</td>`)
+}
+
+// TestNewVersionOnPages: the pages show the version of a node, the step of a new one, the
+// reports in its debug information, and the message of a healthy node.
+func TestNewVersionOnPages(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	h := house(t)
+	h.overview.Time = now
+	h.infos[2].Version, h.infos[2].Health.Message = "1111111aaaaa", "pinned to version 1111111"
+	h.infos[2].Trial = &service.Trial{Version: "2222222bbbbb", Step: component.StepCanary, Since: now.Add(-time.Minute)}
+	h.infos[2].Debug = func() any {
+		return map[string]any{"reports": []map[string]string{{"name": "canary", "text": "<b>5 % of the series"}}}
+	}
+	s := run(t, h, http.Options{})
+	c, base := owner(t, s), "http://"+s.Address()
+	f := func(path string, want ...string) {
+		t.Helper()
+		_, body := get(t, c, "GET", base+path)
+		for _, want := range want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s has no %s:\n%s", path, want, body)
+			}
+		}
+	}
+	f("/node/local.file.p", "<div>version</div><div>1111111</div>", "<div>new version</div><div>2222222: canary for 60 s</div>",
+		"<div>canary</div><div><pre>&lt;b&gt;5 % of the series</pre>", ": pinned to version 1111111</div>")
+	// The script of the page shows the same. It gets the data with the page.
+	f("/", `"trial":{"version":"2222222bbbbb","step":"canary"`, `"reports":[{"name":"canary"`, `"message":"pinned to version 1111111"`)
 }
