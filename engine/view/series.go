@@ -141,7 +141,8 @@ func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 }
 
 func (m *Window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
-	e := &Series{handle: s, logs: m.logs}
+	e := &m.asked
+	e.handle, e.logs, e.set, e.dropped = s, m.logs, 0, false
 	e.edit.Reset(s)
 	if err := fn(i, e); err != nil {
 		return nil, err

@@ -723,6 +723,9 @@ func TestAllocations(t *testing.T) {
 	f("untouched", 0, func() error { return nil })
 	f("predicate that nothing matches", 0, func() error { return m.DropWhere(`labels.job == "x" && value > 3`) })
 	f("predicate that all match", 0, func() error { return m.KeepWhere(`name == "m" && value > 0`) })
+	f("series hook that is called for every row", 0, func() error {
+		return m.RunSeries(func(int, *view.Series) error { return view.ErrSkip })
+	})
 	f("series hook that changes nothing", 0, func() error {
 		return m.RunSeries(func(int, *view.Series) error { return nil })
 	})

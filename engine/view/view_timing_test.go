@@ -204,3 +204,20 @@ func BenchmarkManySeries(b *testing.B) {
 	b.Run("drop_where", run(func() error { return m.DropWhere(`labels.job == "x" && value > 3`) }))
 	b.Run("set_label", run(func() error { return m.SetLabelAll("team", "a") }))
 }
+
+// BenchmarkSeriesHook calls the series hook for each row, as in the first batch after a
+// new version took over.
+func BenchmarkSeriesHook(b *testing.B) {
+	g := newCache()
+	defer g.Close()
+	in := timingBatch()
+	m := new(view.Metrics)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Reset(in, g, start)
+		if err := m.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {
+			b.Fatal(err)
+		}
+		m.Apply()
+	}
+}

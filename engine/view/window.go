@@ -45,6 +45,7 @@ type Window struct {
 	edit    batch.Builder
 	editing int // the row, -1 for none
 
+	asked   Series // the argument of the series hook
 	sample  expr.Sample
 	scratch batch.Builder // scratch of Emit
 
@@ -87,6 +88,8 @@ func (m *Window) reset(gen *Cache, now time.Time, of batch.Origin, column []*bat
 func (m *Window) clear() {
 	m.sample = expr.Sample{}
 	m.edit.Reset(nil)
+	m.asked.handle = nil
+	m.asked.edit.Reset(nil)
 }
 
 // Epoch changes with Reset and Done. A record handle of an earlier epoch is
