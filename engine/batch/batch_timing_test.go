@@ -112,3 +112,28 @@ func BenchmarkSelect(b *testing.B) {
 		m.Select(func(i int) bool { return i%10 != 0 })
 	}
 }
+
+// BenchmarkSettle compares the output of a new version with that of the version before.
+func BenchmarkSettle(b *testing.B) {
+	column := func(version string) (ss []*batch.Series) {
+		for i := range 1000 {
+			labels := []batch.Label{{Name: batch.NameLabel, Value: "node_cpu_seconds_total"}, {Name: "cpu", Value: fmt.Sprint(i)}}
+			if version != "" {
+				labels = append(labels, batch.Label{Name: "version", Value: version})
+			}
+			ss = append(ss, batch.NewSeries(labels))
+		}
+		return ss
+	}
+	for name, versions := range map[string][2]string{"same": {"", ""}, "changed": {"1", "2"}} {
+		b.Run(name, func(b *testing.B) {
+			o := batch.NewOutputs()
+			o.Sent(1, rowsOf(1, column(versions[0])...))
+			next := rowsOf(1, column(versions[1])...)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Settle(2, next, 20)
+			}
+		})
+	}
+}

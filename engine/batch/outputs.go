@@ -1,6 +1,9 @@
 package batch
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Outputs records which series a node that renames or drops series sent last
 // for each Origin, and which version of its rules produced them. If another
@@ -28,10 +31,13 @@ type sourceOutput struct {
 }
 
 // debts returns the series that may need a marker if gen produces the next
-// batch.
+// batch. The caller must not modify them.
 func (o sourceOutput) debts(gen uint64) []*Series {
-	if o.gen == gen || len(o.live) == 0 {
+	switch {
+	case o.gen == gen || len(o.live) == 0:
 		return o.owed
+	case len(o.owed) == 0:
+		return o.live
 	}
 	return append(o.owed[:len(o.owed):len(o.owed)], o.live...)
 }
@@ -152,25 +158,45 @@ func allEnded(ss []*Series) bool {
 
 // absent returns the series of ss whose labels do not occur in have, each once.
 func absent(ss, have []*Series) (gone []*Series) {
+	// A new version usually has the same series in the same rows.
+	for i := 0; i < len(have) && len(ss) > 0 && same(ss[0], have[i]); i++ {
+		ss = ss[1:]
+	}
 	if len(ss) == 0 {
 		return nil
 	}
-	byHash := make(map[uint64][]*Series, len(have))
+	// The series with a hash are a list: latest[hash] is the last one, previous[i] the one
+	// before seen[i].
+	seen := append(make([]*Series, 0, len(have)+len(ss)), have...)
+	previous := make([]int, 0, len(have)+len(ss))
+	latest := make(map[uint64]int, len(have)+len(ss))
+	link := func(hash uint64) {
+		before, ok := latest[hash]
+		if !ok {
+			before = -1
+		}
+		latest[hash] = len(previous)
+		previous = append(previous, before)
+	}
 	for _, s := range have {
-		byHash[s.hash] = append(byHash[s.hash], s)
+		link(s.hash)
 	}
 next:
 	for _, s := range ss {
-		for _, h := range byHash[s.hash] {
-			if h.Equal(s) {
-				continue next
+		if i, ok := latest[s.hash]; ok {
+			for ; i >= 0; i = previous[i] {
+				if seen[i].Equal(s) {
+					continue next
+				}
 			}
 		}
-		gone = append(gone, s)
-		byHash[s.hash] = append(byHash[s.hash], s)
+		seen = append(seen, s)
+		link(s.hash)
 	}
-	return gone
+	return slices.Clone(seen[len(have):]) // which may be kept for long
 }
+
+func same(a, b *Series) bool { return a == b || a.hash == b.hash && a.Equal(b) }
 
 // alive returns the series of b without the rows that are markers. It returns
 // b's own column if there are no such rows.

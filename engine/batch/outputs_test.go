@@ -1,6 +1,8 @@
 package batch_test
 
 import (
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -65,6 +67,34 @@ func TestOutputs(t *testing.T) {
 	wantMarkers(t, o.Settle(2, rowsOf(1, c), 40), 40)
 	// A series that already got its marker needs no other marker.
 	wantMarkers(t, o.Settle(3, rowsOf(1), 50), 50, "b", "c")
+}
+
+// TestOutputsRandom compares the markers of columns with duplicates and in any order with
+// the names that are in the first column only.
+func TestOutputsRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		columns := [2][]*batch.Series{}
+		names := [2]map[string]bool{{}, {}}
+		for c := range columns {
+			for range r.IntN(6) {
+				name := string(rune('a' + r.IntN(5)))
+				if i := len(columns[c]); c == 1 && i < len(columns[0]) && r.IntN(2) == 0 {
+					name = columns[0][i].Name()
+				}
+				columns[c], names[c][name] = append(columns[c], named(name)), true
+			}
+		}
+		o := batch.NewOutputs()
+		o.Sent(1, rowsOf(1, columns[0]...))
+		var want []string
+		for _, name := range slices.Sorted(maps.Keys(names[0])) {
+			if !names[1][name] {
+				want = append(want, name)
+			}
+		}
+		wantMarkers(t, o.Settle(2, rowsOf(1, columns[1]...), 20), 20, want...)
+	}
 }
 
 func TestOutputsOldGenerationInFlight(t *testing.T) {
