@@ -16,6 +16,8 @@ import (
 // a batch that the canary got a share of count as calls of their own.
 type versionCounts struct {
 	calls, failed, records, dropped, emitted, nanos atomic.Int64
+	// calls that have returned, and their records
+	doneCalls, doneRecords atomic.Int64
 }
 
 // figures are the values of versionCounts at one time.
@@ -28,11 +30,20 @@ type figures struct {
 	Nanos   int64 `json:"ns"`
 }
 
+// read returns the figures. Calls are read last: no share is too large because a call is
+// in progress.
 func (c *versionCounts) read() figures {
-	f := figures{
-		Calls: c.calls.Load(), Failed: c.failed.Load(), In: c.records.Load(), Dropped: c.dropped.Load(), Nanos: c.nanos.Load(),
-	}
+	f := figures{Failed: c.failed.Load(), Dropped: c.dropped.Load(), Nanos: c.nanos.Load(), Calls: c.calls.Load(), In: c.records.Load()}
 	f.Out = max(0, f.In-f.Dropped+c.emitted.Load())
+	return f
+}
+
+// readDone is read with the calls that have returned: no share is too small because a call
+// is in progress.
+func (c *versionCounts) readDone() figures {
+	calls, records := c.doneCalls.Load(), c.doneRecords.Load()
+	f := c.read()
+	f.Calls, f.In = calls, records
 	return f
 }
 
@@ -52,7 +63,7 @@ const (
 // check returns the guard that does not hold. last says that the time of the canary is
 // over: shares of few records count too.
 func (cn *canary) check(last bool) error {
-	stable, canary := cn.stable.counts.read(), cn.inner.counts.read()
+	canary, stable := cn.inner.counts.read(), cn.stable.counts.readDone()
 	if limit := share(stable.Failed, stable.Calls) + cn.settings.MaxErrors; share(canary.Failed, canary.Calls) > limit {
 		err := fmt.Errorf("%d of %d calls failed (%s; the running version: %s), the limit is script.canary.max_errors = %v",
 			canary.Failed, canary.Calls, percentOf(canary.Failed, canary.Calls), percentOf(stable.Failed, stable.Calls), cn.settings.MaxErrors)

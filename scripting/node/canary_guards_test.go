@@ -7,18 +7,21 @@ import (
 
 // TestCanaryGuards holds which figures of two versions the guards let pass.
 func TestCanaryGuards(t *testing.T) {
+	var inProgress figures // calls of the running version
 	f := func(name string, stable, candidate figures, series int, last bool, want string) {
 		t.Helper()
-		counts := func(f figures) *Component {
+		counts := func(f, inProgress figures) *Component {
 			c := &Component{report: &reporter{}}
-			c.counts.calls.Store(f.Calls)
+			c.counts.calls.Store(f.Calls + inProgress.Calls)
+			c.counts.doneCalls.Store(f.Calls)
 			c.counts.failed.Store(f.Failed)
-			c.counts.records.Store(f.In)
+			c.counts.records.Store(f.In + inProgress.In)
+			c.counts.doneRecords.Store(f.In)
 			c.counts.dropped.Store(f.Dropped)
 			c.counts.nanos.Store(f.Nanos)
 			return c
 		}
-		cn := &canary{stable: counts(stable), inner: counts(candidate), series: map[uint64]bool{}}
+		cn := &canary{stable: counts(stable, inProgress), inner: counts(candidate, figures{}), series: map[uint64]bool{}}
 		cn.settings.SetToDefault()
 		for i := range series {
 			cn.series[uint64(i)] = true
@@ -46,5 +49,10 @@ func TestCanaryGuards(t *testing.T) {
 	f("is slow", figures{Calls: 10, In: 1e4, Nanos: 1e7}, figures{Calls: 10, In: 1e4, Nanos: 5e7}, 5, false, slow)
 	f("is slow in few records", figures{Calls: 10, In: 1e4, Nanos: 1e7}, figures{Calls: 10, In: 999, Nanos: 5e7}, 5, true, "")
 	f("is slow in small calls", figures{Calls: 10, In: 1e4, Nanos: 1e7}, figures{Calls: 1000, In: 1e4, Nanos: 2e8}, 5, true, "")
+	inProgress = figures{Calls: 10, In: 1e5}
+	f("fails as before, while calls are in progress", figures{Calls: 1, Failed: 1, In: 10}, figures{Calls: 1, Failed: 1, In: 10}, 1, false, "")
+	f("drops as before, while calls are in progress", figures{Calls: 10, In: 1e4, Dropped: 1e4}, figures{Calls: 10, In: 1e4, Dropped: 1e4}, 9, true, "")
+	f("is as slow as before, while calls are in progress", figures{Calls: 10, In: 1e4, Nanos: 1e9}, figures{Calls: 10, In: 1e4, Nanos: 1e9}, 9, true, "")
+	inProgress = figures{}
 	f("nothing to compare with", figures{}, figures{Calls: 10, In: 1e4, Nanos: 1e12}, 5, true, "")
 }

@@ -125,6 +125,8 @@ func (p *pipeline[B]) processCounted(ctx context.Context, b B, t terms) (result,
 	if ok || o.first != nil {
 		counts.failed.Add(1)
 	}
+	counts.doneCalls.Add(1)
+	counts.doneRecords.Add(int64(b.Len()))
 	if ok {
 		t.admitted = false // another instance may take over while it is held
 		o.out, err = p.hold(ctx, b, t, held)
