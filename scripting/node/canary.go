@@ -26,9 +26,9 @@ type canary struct {
 	inner    *Component
 	settings block.Canary
 	division *sharding
-	// router sends what both versions have made of a batch. The instance number that
-	// goes with it is inner's: series that only one version makes end with a staleness
-	// marker when the canary begins and when it ends.
+	// router sends what both versions have made of a batch. The number that goes with it is
+	// inner's: series that only one version makes end with a staleness marker when the
+	// canary begins and when it ends.
 	router   router
 	entrance entrance // of the calls of inner
 

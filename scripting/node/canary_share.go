@@ -35,18 +35,26 @@ func newDivision(b *block.Script) *sharding {
 	}}
 }
 
+// passage is how the results of a batch leave.
+type passage struct {
+	to *router
+	// number stands for the rules that made the results: see batch.Outputs. If only the
+	// running version processed the batch, although there was a canary, it is the running
+	// version's: the series that the canary made before end.
+	number uint64
+}
+
 // processShares takes the shares of b that the running version and the canary get
 // through the stages, one after the other, and joins what becomes of them, so that
-// the next nodes see one batch. It is sent through to. release must be called once it
-// has been sent.
+// the next nodes see one batch. release must be called once it has been sent.
 //
 // b is admitted once: if another instance has taken over before, that gets b as a
 // whole. The running version processes its share first, so that nothing has been
 // processed by the canary if another instance takes over while on_error holds records.
 // If one takes over while the second share is held, it gets that share alone, unless it
 // has other outputs.
-func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, to *router, release func(), err error) {
-	to = &cn.router
+func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, as passage, release func(), err error) {
+	as = passage{&cn.router, p.c.instance.number}
 	var used []*instance
 	release = func() {
 		for _, g := range used {
@@ -58,7 +66,7 @@ func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canar
 		used = append(used, g)
 	}
 	if err := p.c.admission.enter(ctx); err != nil {
-		return out, to, release, err
+		return out, as, release, err
 	}
 	leave := sync.OnceFunc(p.c.admission.leave)
 	defer leave()
@@ -74,11 +82,12 @@ func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canar
 			cn.noteSeries(p.signal.column(part))
 			cn.output.note(p.signal.payload(b), outs[i])
 			cn.notify()
-			if !errors.Is(err, errReplaced) {
-				if err != nil {
-					return out, to, release, err
-				}
+			if err == nil {
+				as.number = cn.inner.instance.number
 				continue
+			}
+			if !errors.Is(err, errReplaced) {
+				return out, as, release, err
 			}
 			// The canary has ended while it held the records.
 		}
@@ -87,23 +96,23 @@ func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canar
 			leave() // the next instance may wait for it
 			next, failed := c.admission.successor(ctx)
 			if failed != nil {
-				return out, to, release, failed
+				return out, as, release, failed
 			}
 			if !next.sendsLike(p.c) {
 				break
 			}
-			c, to = next, &next.router
+			c, as = next, passage{&next.router, p.c.mem.newNumber()}
 			use(next.instance)
 			rest := pipeline[B]{next, p.signal}
 			outs[i], err = rest.processCounted(ctx, part, next.newTerms(ctx))
 			next.state.flush()
 		}
 		if err != nil {
-			return out, to, release, err
+			return out, as, release, err
 		}
 		cn.stableOutput.note(p.signal.payload(b), outs[i])
 	}
-	return p.join(b, s.parts, outs, s.join), to, release, nil
+	return p.join(b, s.parts, outs, s.join), as, release, nil
 }
 
 // sendsLike reports whether results of c can be joined with those of another instance.

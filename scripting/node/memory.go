@@ -72,10 +72,15 @@ func (g *instance) close() {
 }
 
 func (m *memory) next(o view.Options) *instance {
+	return &instance{Cache: view.NewCache(o), number: m.newNumber()}
+}
+
+// newNumber returns a number that no instance has.
+func (m *memory) newNumber() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
-	return &instance{Cache: view.NewCache(o), number: m.last}
+	return m.last
 }
 
 func newMemory() *memory {

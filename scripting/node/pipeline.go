@@ -89,11 +89,10 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	t := c.newTerms(ctx)
 	var out result
 	var err error
-	number, to := c.instance.number, &c.router
+	as := passage{&c.router, c.instance.number}
 	if cn := c.canary.Load(); cn != nil && cn.takes(p.signal.bit()) {
-		number = cn.inner.instance.number
 		var release func()
-		out, to, release, err = p.processShares(ctx, b, t, cn)
+		out, as, release, err = p.processShares(ctx, b, t, cn)
 		defer release()
 	} else {
 		out, err = p.processCounted(ctx, b, t)
@@ -111,7 +110,7 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	// Flush before sending. Otherwise, the sent data could depend on state that is
 	// lost if the process dies here.
 	c.state.flush()
-	return to.send(ctx, number, out, p.signal.payload(b).latest(c.opts.Clock))
+	return as.to.send(ctx, as.number, out, p.signal.payload(b).latest(c.opts.Clock))
 }
 
 // processCounted calls process and counts the outcome. With on_error = "hold", it holds
