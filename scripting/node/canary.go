@@ -166,6 +166,7 @@ func newCanary(ctx context.Context, stable *Component, s *Script, args any) (*ca
 		entrance: entrance{left: make(chan struct{})}, changed: make(chan struct{}, 1), series: map[uint64]bool{},
 	}
 	cn.router.sends |= inner.router.sends
+	inner.onHold = cn.notify
 	if stable.block.Concurrency == block.ConcurrencySingle || inner.block.Concurrency == block.ConcurrencySingle {
 		if err := cn.takeTurns(ctx); err != nil {
 			cn.close()

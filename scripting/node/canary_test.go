@@ -367,8 +367,12 @@ func TestCanaryRolledBack(t *testing.T) {
 				b := many(t, 1, 1000)
 				n.send(b)
 				c := n.try(v.script, attrs)
+				began := time.Now()
 				got := n.send(at(b, 2000))
 				c.wantRefused(v.want)
+				if waited := time.Since(began); waited > 0 {
+					t.Errorf("the batch waited %s for the end of the canary", waited)
+				}
 				first := strings.Count(got, `v="1"`) - strings.Count(got, "stale")
 				rest := 1000 - first
 				switch {

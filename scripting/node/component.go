@@ -51,6 +51,7 @@ type Component struct {
 
 	canary atomic.Pointer[canary] // that gets a share of the batches; nil: there is none
 	counts versionCounts
+	onHold func() // set for a canary: it is about to hold records
 
 	holding  holding
 	progress *progress

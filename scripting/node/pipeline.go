@@ -128,6 +128,9 @@ func (p *pipeline[B]) processCounted(ctx context.Context, b B, t terms) (result,
 	counts.doneRecords.Add(int64(b.Len()))
 	if ok {
 		t.admitted = false // another instance may take over while it is held
+		if p.c.onHold != nil {
+			p.c.onHold()
+		}
 		o.out, err = p.hold(ctx, b, t, held)
 	}
 	return o.out, err
