@@ -80,6 +80,41 @@ func TestPinnedDoesNotFit(t *testing.T) {
 	})
 }
 
+// Only pinned versions that have a mistake themselves are left out.
+func TestPinnedFits(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		fits, other := v.version("0", nil), v.version("1", nil)
+		other.NewArgs = func() any { return &struct{}{} }
+		r := v.version("2", nil)
+		r.Instead = func(node string) *component.Registration {
+			if node == "test.sink.a" {
+				return &other
+			}
+			return &fits
+		}
+		v.save(r)
+		l.start("test.sink \"a\" {\n  value = \"x\"\n}\ntest.sink \"b\" { }")
+		if a, b := l.info("test.sink.a").Version, l.info("test.sink.b").Version; a != "2" || b != "0" {
+			t.Errorf("a runs version %s and b %s, want 2 and 0", a, b)
+		}
+		l.wantHealth("test.sink.b", component.Healthy, "running")
+	})
+}
+
+// A pinned version is left out at the start if another block does not fit it.
+func TestPinnedDoesNotFitOtherBlock(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		other := v.version("1", nil)
+		other.Exports = valueExports{}
+		v.save(insteadOf(v.version("2", nil), &other))
+		l.start("test.sink \"a\" { }\ntest.source \"s\" {\n  forward_to = [test.sink.a.receiver]\n}")
+		v.wantRuns(t, "2")
+		l.wantHealth("test.sink.a", component.Unhealthy, "running version 2; 1 refused by check: ")
+	})
+}
+
 // If the version on disk is broken at the start, the last good one runs until another
 // one does.
 func TestLastGood(t *testing.T) {
