@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -32,7 +33,9 @@ weir keeps the sources of the last 20 versions of each script in the storage
 directory: the script, the files that it imports and its test file. Scripts that
 ship with weir have no history.
 
-The exit code is 2 when no weir runs with the storage path.`,
+When no weir runs, history reads the storage directory. It then shows the versions
+that were active last, also of nodes that have left the config. The exit code is 2 if
+there is no history.`,
 		Example: `  weir history
   weir history metrics.relabel.default
   weir history metrics.relabel.default --json | jq '.versions[0].id'`,
@@ -67,7 +70,11 @@ func history(ctx context.Context, t *terminal, dir, node string, asJSON bool) er
 	if asJSON {
 		return writeJSON(t, h)
 	}
-	fmt.Fprintf(t.out, "%s runs version %s of %s\n", config.Printable(h.Node), component.ShortVersion(h.Running), config.Printable(h.File))
+	runs := "runs"
+	if h.Stopped {
+		runs = "ran"
+	}
+	fmt.Fprintf(t.out, "%s %s version %s of %s\n", config.Printable(h.Node), runs, component.ShortVersion(h.Running), config.Printable(h.File))
 	if p := h.Pinned; p != nil {
 		fmt.Fprintf(t.out, "It is pinned to version %s since %s UTC, until its files change or you run 'weir unpin %s'.\n", component.ShortVersion(p.ID), utc(p.Time), config.Printable(h.Node))
 	}
@@ -96,7 +103,7 @@ func (h nodeHistory) events() (all []event) {
 		if v.Passed != nil {
 			what += ", passed its tests"
 		}
-		if v.ID == h.Running {
+		if v.ID == h.Running && !h.Stopped {
 			what += ", running"
 		}
 		all = append(all, event{v.ID, v.Active, what})
@@ -117,11 +124,19 @@ func (h nodeHistory) events() (all []event) {
 
 // histories lists all nodes whose scripts have a history.
 func histories(ctx context.Context, t *terminal, dir string, asJSON bool) error {
+	all := []nodeHistory{}
 	nodes, err := runningNodes(ctx, dir)
+	if _, ok := errors.AsType[*control.NotRunningError](err); ok {
+		for _, h := range versions.Look(dir).Histories() {
+			all = append(all, nodeHistory{h})
+		}
+		if len(all) > 0 {
+			err = nil
+		}
+	}
 	if err != nil {
 		return err
 	}
-	all := []nodeHistory{}
 	for _, node := range nodes {
 		h, nodeErr := historyOf(ctx, dir, node)
 		if nodeErr != nil {
@@ -152,9 +167,16 @@ func histories(ctx context.Context, t *terminal, dir string, asJSON bool) error 
 	return errors.Join(tw.Flush(), err)
 }
 
-// historyOf asks the running weir for the history of a node.
+// historyOf asks the running weir for the history of a node, or reads it if no weir runs.
 func historyOf(ctx context.Context, dir, node string) (h nodeHistory, err error) {
-	if err := checkScripted(ctx, dir, node); err != nil {
+	err = checkScripted(ctx, dir, node)
+	if _, ok := errors.AsType[*control.NotRunningError](err); ok {
+		all := versions.Look(dir).Histories()
+		if i := slices.IndexFunc(all, func(h versions.History) bool { return h.Node == node }); i >= 0 {
+			return nodeHistory{all[i]}, nil
+		}
+	}
+	if err != nil {
 		return h, err
 	}
 	return h, askJSON(ctx, dir, http.MethodGet, "/api/v0/control/"+node+"/history", nil, &h)

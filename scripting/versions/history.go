@@ -1,7 +1,9 @@
 package versions
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,7 +12,8 @@ type History struct {
 	Node    string `json:"node"`
 	Script  string `json:"script"`  // the component's name
 	File    string `json:"file"`    // as shown to people
-	Running string `json:"running"` // ID of the version that runs
+	Running string `json:"running"` // ID of the version that runs, or that was active last
+	Stopped bool   `json:"stopped"` // no weir runs
 	Pinned  *Pin   `json:"pinned"`  // null: it follows its files
 	// Versions are the versions that were active on the node, or on others if none was,
 	// the newest first.
@@ -57,4 +60,33 @@ func (r Record) History(node, file, running string) History {
 		}
 	}
 	return h
+}
+
+// Histories returns the histories of all nodes in the store, by name, while no weir runs.
+// A node that has used several scripts has the history of the last one.
+func (s *Store) Histories() (all []History) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readAll()
+	newest := map[string]History{}
+	for _, r := range s.records {
+		for _, v := range r.Versions {
+			for _, a := range v.Nodes {
+				last := r.LastGood(a.Node, "")
+				if last == nil {
+					continue
+				}
+				h := r.History(a.Node, filepath.Join(r.Dir, filepath.FromSlash(last.Sources[0].Path)), last.ID)
+				h.Stopped = true
+				if o, ok := newest[a.Node]; !ok || o.Versions[0].Active.Before(h.Versions[0].Active) {
+					newest[a.Node] = h
+				}
+			}
+		}
+	}
+	for _, h := range newest {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b History) int { return strings.Compare(a.Node, b.Node) })
+	return all
 }

@@ -234,6 +234,28 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// The histories of a weir that does not run are those of all nodes.
+func TestHistories(t *testing.T) {
+	s, _ := newStore(t)
+	activate(t, s, "a.x", "1", "n", minute(1))
+	activate(t, s, "a.x", "2", "n", minute(2))
+	activate(t, s, "a.x", "1", "m", minute(3))
+	must(t, s.Pin("a.x", "/s", Pin{Node: "m", ID: "2"}))
+	activate(t, s, "a.y", "3", "n", minute(4)) // it has another script now
+	before := count(t, s.dir)
+	var got []string
+	for _, h := range Look(filepath.Dir(s.dir)).Histories() {
+		got = append(got, fmt.Sprint(h.Node, " ", h.Script, " ", h.File, " ", h.Running, " ", h.Stopped, " ", len(h.Versions)))
+	}
+	want := []string{"m a.x " + filepath.FromSlash("/s/a/x.lua") + " 2 true 1", "n a.y " + filepath.FromSlash("/s/a/x.lua") + " 3 true 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := count(t, s.dir); n != before {
+		t.Errorf("there are %d files, want %d: reading must not change the store", n, before)
+	}
+}
+
 // A pin ends when another content than that of its files becomes active.
 func TestPin(t *testing.T) {
 	s, _ := newStore(t)
