@@ -33,6 +33,7 @@ func testCommand(t *terminal) *cobra.Command {
 		dir, re string
 		fuzz    time.Duration
 		chaos   uint64
+		seed    uint64
 	)
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
@@ -50,6 +51,10 @@ Each test file has its own VM, and a test is stopped after 2s of script time.
 An example passes if the output has the same series with the same values and
 times, in any order. Type, help and unit are compared only if the expected output
 contains them.
+
+forall(gen.labels(), fn) calls fn with random values of a generator. A value for which
+fn fails is made as small as possible and printed as code, with the number for --seed
+that repeats the run.
 
 With --watch, it keeps running. When a file is saved, it runs the tests that
 depend on the file and the tests that failed last.
@@ -106,9 +111,13 @@ and 2 if there was nothing to run.
 				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
 				Mutate: o.Mutate, Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
 			}
+			o.Seed %= 1_000_000 // short enough to type
+			if cmd.Flags().Changed("seed") {
+				o.Seed = seed
+			}
 			if o.Chaos = cmd.Flags().Changed("chaos"); chaos != 0 {
 				o.Seed = chaos
-			} else if o.Seed %= 1_000_000; o.Chaos { // short enough to type
+			} else if o.Chaos {
 				t.printStatus("chaos", fmt.Sprint(o.Seed))
 			}
 			if err := o.check(cmd, re); err != nil {
@@ -135,6 +144,7 @@ and 2 if there was nothing to run.
 	f.BoolVar(&o.bench, "bench", false, "measure the benches of test files when all tests passed")
 	f.StringVar(&o.baseline, "baseline", "", "compare benches with this file, and make it when there is none; implies --bench")
 	f.Uint64Var(&chaos, "chaos", 0, "run tests again with faults that are drawn from this number; 0 draws one")
+	f.Uint64Var(&seed, "seed", 0, "number from which forall, --chaos and --fuzz draw (default: another one in each run)")
 	f.DurationVar(&fuzz, "fuzz", 0, "so long, send hostile batches to the scripts when all tests passed")
 	f.DurationVar(&o.Mutate, "mutate", 0, "so long, change the code of scripts and report changes that no test notices")
 	f.Lookup("mutate").NoOptDefVal = defaultMutate.String()

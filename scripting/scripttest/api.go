@@ -19,7 +19,7 @@ import (
 // api is what the test file of a session may call.
 func (s *session) api() *scripting.TestAPI {
 	api := &scripting.TestAPI{
-		Tables: []*scripting.Module{fixtures()},
+		Tables: []*scripting.Module{fixtures(), generators()},
 		Weir: &scripting.Module{
 			Name: "weir.test",
 			Doc:  "Components under test.",
@@ -38,7 +38,7 @@ func (s *session) api() *scripting.TestAPI {
 					return &scripting.Object{Type: s.componentType(), Data: n}, nil
 				},
 			}}, s.mockFuncs()...),
-			Types: []*scripting.ObjectType{s.componentType(), batchType, answerType, mocksType},
+			Types: []*scripting.ObjectType{s.componentType(), batchType, answerType, mocksType, generatorType},
 		},
 		Same: func(want, got scripting.Value) error { return checkSame(nil, []scripting.Value{want, got}) },
 		Fail: fail,

@@ -21,7 +21,7 @@ func (s *session) busted(api *scripting.TestAPI) {
 				}
 				return nil, s.it(a[0].(string), nil, skipped)
 			}},
-		s.beforeEach(), s.afterEach(), s.benchFunc(),
+		s.beforeEach(), s.afterEach(), s.forallFunc(), s.benchFunc(),
 	}
 	api.Assert, api.Spied = s.assertion, s.spied
 }

@@ -126,6 +126,27 @@ func (c code) text(s string) string {
 	return b.String()
 }
 
+// declare writes a variable with a value. A text of several lines is written as lines.
+func (c code) declare(name string, v scripting.Value) string {
+	text := textOf(v)
+	lines := text != "" && printable(strings.ReplaceAll(text, "\n", ""))
+	switch {
+	case lines && c.words == scripting.Vitest:
+		return "const " + name + " = `" + templateEscapes.Replace(text) + "`;\n"
+	case lines:
+		level := ""
+		for strings.Contains(text+"]", "]"+level+"]") {
+			level += "="
+		}
+		return "local " + name + " = [" + level + "[\n" + text + "]" + level + "]\n" // Lua skips the first newline
+	case c.words == scripting.Vitest:
+		return "const " + name + " = " + c.value(v) + ";\n"
+	}
+	return "local " + name + " = " + c.value(v) + "\n"
+}
+
+var templateEscapes = strings.NewReplacer("\\", "\\\\", "`", "\\`", "${", "\\${")
+
 func (c code) number(f float64) string {
 	lua := c.words == scripting.Busted
 	switch {

@@ -310,7 +310,7 @@ func (f *fuzzer) asTest(block int, in []sample) string {
 
 // templateLiteral is a text of lines as JavaScript writes it.
 func templateLiteral(text string) string {
-	text = strings.NewReplacer("\\", "\\\\", "`", "\\`", "${", "\\${").Replace(text)
+	text = templateEscapes.Replace(text)
 	var b strings.Builder
 	b.WriteString("`\n")
 	for _, l := range splitLines(text) {

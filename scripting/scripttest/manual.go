@@ -62,6 +62,7 @@ func Manual(inJS func(doc string) string) string {
 		for _, c := range m.Consts {
 			scripting.WriteManual(&b, m.Name+"."+c.Name, c.Doc)
 		}
+		lua.list(m.Name+".", m.Funcs)
 	}
 	return b.String()
 }

@@ -410,6 +410,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Status = Pending
 		return t
 	}
+	ses.foralls, ses.scriptFailed = 0, false
 	ses.running, ses.test, ses.output = true, t.Name, testOutput{}
 	started := time.Now()
 	before, after := c.callbacks()
@@ -457,7 +458,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Problem.Line = c.line
 	}
 	t.Status = Broken
-	_, t.scriptFailed = errors.AsType[*scriptFailure](err)
+	if _, t.scriptFailed = errors.AsType[*scriptFailure](err); ses.scriptFailed {
+		t.scriptFailed = true
+	}
 	if _, ok := errors.AsType[*Failure](err); ok {
 		t.Status = Failed
 	}

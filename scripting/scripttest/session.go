@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
@@ -38,10 +39,15 @@ type session struct {
 	nodes     []*testNode // opened while the file was read
 	opened    []*testNode // opened in the test that runs
 	output    testOutput
-	lastError string          // that assert.error met
-	test      string          // that runs; "": none
-	snaps     *snapshots      // nil: no test runs
-	used      map[string]bool // paths of files that matter to the tests
+	lastError string // that assert.error met
+	test      string // that runs; "": none
+	seed      uint64
+	limit     time.Duration // of a test
+	foralls   int           // in the test that runs
+	// scriptFailed is whether a script failed in forall.
+	scriptFailed bool
+	snaps        *snapshots      // nil: no test runs
+	used         map[string]bool // paths of files that matter to the tests
 
 	componentKind *scripting.ObjectType
 }
@@ -66,7 +72,7 @@ func encoder(modules []*scripting.Module) func(scripting.Value) (string, error) 
 
 // newSession compiles a test file and runs it, so that its tests are known.
 func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
-	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
+	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, seed: s.seed, limit: s.limit, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
 	ses.mocks.words, ses.mocks.encode = ses.words, encoder(s.modules)
 	ses.at = ses.top
 	vm, err := lang.NewTest(f, ses.env(s, lang), ses.api())

@@ -34,7 +34,7 @@ func (s *session) vitest(api *scripting.TestAPI) {
 	api.Globals = append(api.Globals, s.beforeEach(), s.afterEach(),
 		s.aroundFunc("before_all", "Runs fn once, before the first test of the group. Resources that it opens stay open until the end of the file.", func(g *group) *[]scripting.Callback { return &g.beforeAll }),
 		s.aroundFunc("after_all", "Runs fn once, after the last test of the group.", func(g *group) *[]scripting.Callback { return &g.afterAll }),
-		s.benchFunc())
+		s.forallFunc(), s.benchFunc())
 	api.Matchers, api.Expect, api.Spies, api.Spy = matchers, expects, vi, spyMethods
 }
 
