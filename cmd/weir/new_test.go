@@ -17,8 +17,9 @@ import (
 )
 
 // TestNewComponents creates a component of each language, kind and signal and checks
-// that it passes weir check and weir test, that its header is a manual with a valid
-// config, and that no name of a template is left.
+// that it passes weir check and weir test, that its test notices every change of its
+// code, that its header is a manual with a valid config, and that no name of a template
+// is left.
 func TestNewComponents(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(args ...string) (stdout string) {
@@ -52,12 +53,20 @@ func TestNewComponents(t *testing.T) {
 	if got, want := run("check", "scripts"), "21 scripts are fine\n"; got != want {
 		t.Errorf("weir check printed %q, want %q", got, want)
 	}
-	report := run("test", "scripts")
+	report := run("test", "--coverage", "--threshold=100", "scripts")
 	if got := len(regexp.MustCompile(`(?m)^ok .*(_test\.lua|\.test\.(js|ts)) +[3-9] tests`).FindAllString(report, -1)); got != len(names) {
 		t.Errorf("%d of %d test files have three tests that pass:\n%s", got, len(names), report)
 	}
 	if got, want := strings.Count(report, " 1 test "), 3*2; got != want {
 		t.Errorf("%d examples pass, want one of each transform, %d", got, want)
+	}
+	if !testing.Short() {
+		// The scripts in JavaScript and TypeScript have the same code.
+		for _, dir := range []string{"lua", "ts"} {
+			for _, kind := range starter.Kinds() {
+				run("test", "--mutate-threshold=100", "scripts/"+dir+"_"+kind)
+			}
+		}
 	}
 
 	catalogs, err := scriptsUse{}.catalogs("scripts")

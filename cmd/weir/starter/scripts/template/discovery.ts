@@ -39,8 +39,8 @@ export default defineSource({
     const response = await ctx.http.get(ctx.args.url);
     if (response.status !== 200) throw new Error(`${ctx.args.url} returned status ${response.status}`);
     const targets = [];
-    for (const { address, ...labels } of response.json()) {
-      targets.push({ __address__: `${address}:${ctx.args.port}`, ...labels });
+    for (const host of response.json()) {
+      targets.push({ __address__: `${host.address}:${ctx.args.port}`, team: host.team });
     }
     ctx.export({ targets });
   },

@@ -24,7 +24,6 @@ return weir.sink {
   },
   needs = { http = true }, -- the block grants the URLs in script.allow.http
   accepts = { "logs" },
-  batch = { max_records = 1000, max_wait = "1s" },
 
   -- Called with a batch from the journal on disk. The batch is delivered if it returns.
   send = function(batch, ctx)

@@ -17,11 +17,11 @@ describe("template.sink_logs", () => {
     ]);
   });
 
-  test("sends lines again if the API fails", () => {
+  test.each([300, 429, 503])("sends lines again after status %d", (status) => {
     // A list of responses answers one request after the other.
-    const mock = http({ [`POST ${URL}`]: [{ status: 503 }, { status: 200 }] });
+    const mock = http({ [`POST ${URL}`]: [{ status }, { status: 200 }] });
     const t = component("sink_logs.ts", { url: URL });
-    expect(t.logs('{app="shop"} order placed').outcome()).toMatchObject({ waiting: 1, reason: "status 503" });
+    expect(t.logs('{app="shop"} order placed').outcome()).toMatchObject({ waiting: 1, reason: `status ${status}` });
     t.advance("5m");
     expect(mock.calls()).toHaveLength(2);
     expect(mock.calls()[1].body).toBe(mock.calls()[0].body);

@@ -25,7 +25,6 @@ export default defineSink({
   },
   needs: { http: true }, // the block grants the URLs in script.allow.http
   accepts: ["logs"],
-  batch: { maxRecords: 1000, maxWait: "1s" },
 
   // Called with a batch from the journal on disk. The batch is delivered if it returns,
   // and sent again if it throws.

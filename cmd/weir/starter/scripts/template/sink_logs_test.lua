@@ -24,15 +24,17 @@ describe("template.sink_logs", function()
     }, sent)
   end)
 
-  it("sends lines again if the API fails", function()
-    local t, mock = open { { status = 503 }, { error = "connection refused" }, { status = 200 } }
-    local outcome = t:logs('{app="shop"} order placed'):outcome()
-    assert.equals(1, outcome.waiting)
-    assert.equals("status 503", outcome.reason)
-    t:advance "5m"
-    assert.equals(3, #mock:calls())
-    assert.equals(mock:calls()[1].body, mock:calls()[3].body)
-  end)
+  for _, status in ipairs { 300, 429, 503 } do
+    it("sends lines again after status " .. status, function()
+      local t, mock = open { { status = status }, { error = "connection refused" }, { status = 200 } }
+      local outcome = t:logs('{app="shop"} order placed'):outcome()
+      assert.equals(1, outcome.waiting)
+      assert.equals("status " .. status, outcome.reason)
+      t:advance "5m"
+      assert.equals(3, #mock:calls())
+      assert.equals(mock:calls()[1].body, mock:calls()[3].body)
+    end)
+  end
 
   it("gives lines up if the API refuses them", function()
     local t, mock = open { status = 400, body = "no such archive" }

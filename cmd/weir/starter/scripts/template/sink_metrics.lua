@@ -12,6 +12,7 @@
 --
 -- The body of a request is a list such as
 -- [{"name": "up", "labels": {"job": "api"}, "value": 1, "time": 1735689600000}].
+local math = require "math"
 local weir = require "weir"
 
 -- This component is an example. To write your own, change the comment at the top of the
@@ -22,13 +23,14 @@ return weir.sink {
     url = weir.arg.string { doc = "URL to send a POST request to." },
   },
   needs = { http = true }, -- the block grants the URLs in script.allow.http
-  batch = { max_records = 1000, max_wait = "1s" },
 
   -- Called with a batch from the journal on disk. The batch is delivered if it returns.
   send = function(batch, ctx)
     local rows = {}
     for m in batch:records() do
-      if m.value and not m.stale then -- a native histogram has no value
+      -- JSON has no NaN, which staleness markers have, and no infinities. A native
+      -- histogram has no value.
+      if m.value and math.is_finite(m.value) then
         local labels = {}
         for name, value in pairs(m.labels) do
           labels[name] = value

@@ -1,6 +1,6 @@
 // A mock answers the requests of the component: a test never uses the network.
 // 'weir test --help' lists everything that a test can use.
-import { component, describe, expect, http, test } from "weir/test";
+import { component, describe, expect, fixtures, http, test } from "weir/test";
 
 const URL = "https://warehouse.internal/samples";
 
@@ -15,11 +15,11 @@ describe("template.sink_metrics", () => {
     ]);
   });
 
-  test("sends samples again if the API fails", () => {
+  test.each([300, 429, 503])("sends samples again after status %d", (status) => {
     // A list of responses answers one request after the other.
-    const mock = http({ [`POST ${URL}`]: [{ status: 503 }, { status: 200 }] });
+    const mock = http({ [`POST ${URL}`]: [{ status }, { status: 200 }] });
     const t = component("sink_metrics.ts", { url: URL });
-    expect(t.metrics("up 1").outcome()).toMatchObject({ waiting: 1, reason: "status 503" });
+    expect(t.metrics("up 1").outcome()).toMatchObject({ waiting: 1, reason: `status ${status}` });
     t.advance("5m");
     expect(mock.calls()).toHaveLength(2);
     expect(mock.calls()[1].body).toBe(mock.calls()[0].body);
@@ -33,9 +33,12 @@ describe("template.sink_metrics", () => {
     expect(mock.calls()).toHaveLength(1);
   });
 
-  test("does not send staleness markers", () => {
+  test("leaves out records that JSON cannot express", () => {
     const mock = http({ [`POST ${URL}`]: { status: 200 } });
-    component("sink_metrics.ts", { url: URL }).metrics("up stale");
-    expect(mock.calls()).toHaveLength(0);
+    const t = component("sink_metrics.ts", { url: URL });
+    t.metrics("a NaN\nb +Inf\nc stale\nd 1");
+    t.metrics(fixtures.nativeHistograms);
+    expect(mock.calls()).toHaveLength(1);
+    expect(JSON.parse(mock.calls()[0].body)).toHaveLength(1);
   });
 });

@@ -24,14 +24,15 @@ export default defineSink({
     url: arg.string({ doc: "URL to send a POST request to." }),
   },
   needs: { http: true }, // the block grants the URLs in script.allow.http
-  batch: { maxRecords: 1000, maxWait: "1s" },
 
   // Called with a batch from the journal on disk. The batch is delivered if it returns,
   // and sent again if it throws.
   async send(batch, ctx) {
     const rows = [];
     for (const m of batch) {
-      if (m.stale || m.value === undefined) continue; // a native histogram has no value
+      // JSON has no NaN, which staleness markers have, and no infinities. A native
+      // histogram has no value.
+      if (!Number.isFinite(m.value)) continue;
       rows.push({ name: m.name, labels: { ...m.labels }, value: m.value, time: m.time });
     }
     if (rows.length === 0) return;

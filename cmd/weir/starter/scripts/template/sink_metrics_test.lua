@@ -20,15 +20,17 @@ describe("template.sink_metrics", function()
     }, json.decode(mock:calls()[1].body))
   end)
 
-  it("sends samples again if the API fails", function()
-    local t, mock = open { { status = 503 }, { error = "connection refused" }, { status = 200 } }
-    local outcome = t:metrics("up 1"):outcome()
-    assert.equals(1, outcome.waiting)
-    assert.equals("status 503", outcome.reason)
-    t:advance "5m"
-    assert.equals(3, #mock:calls())
-    assert.equals(mock:calls()[1].body, mock:calls()[3].body)
-  end)
+  for _, status in ipairs { 300, 429, 503 } do
+    it("sends samples again after status " .. status, function()
+      local t, mock = open { { status = status }, { error = "connection refused" }, { status = 200 } }
+      local outcome = t:metrics("up 1"):outcome()
+      assert.equals(1, outcome.waiting)
+      assert.equals("status " .. status, outcome.reason)
+      t:advance "5m"
+      assert.equals(3, #mock:calls())
+      assert.equals(mock:calls()[1].body, mock:calls()[3].body)
+    end)
+  end
 
   it("gives samples up if the API refuses them", function()
     local t, mock = open { status = 400, body = "no such table" }
@@ -38,9 +40,11 @@ describe("template.sink_metrics", function()
     assert.equals(1, #mock:calls())
   end)
 
-  it("does not send staleness markers", function()
+  it("leaves out records that JSON cannot express", function()
     local t, mock = open { status = 200 }
-    t:metrics "up stale"
-    assert.equals(0, #mock:calls())
+    t:metrics "a NaN\nb +Inf\nc stale\nd 1"
+    t:metrics(fixtures.native_histograms)
+    assert.equals(1, #mock:calls())
+    assert.equals(1, #json.decode(mock:calls()[1].body))
   end)
 end)
