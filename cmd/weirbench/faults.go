@@ -35,9 +35,12 @@ timestamp and value. While the endpoint takes 1.5 s for each answer, a backlog
 forms, and it must drain at 90 % of the rate that the endpoint can take. The same
 seed breaks the same things in the same order.
 
-weir is also killed while it compiles, tests, refuses or swaps a saved script. After the
-restart, the version on disk must run, or the last version that passed its tests if the
-one on disk fails them.
+weir is also killed while it compiles, tests, compares (shadow), refuses, builds or swaps
+a saved script, during a canary, its promotion and its rollback, and during weir rollback
+and a change of the config. The endpoint is dead, slow or answers errors meanwhile. After
+the restart, the version must run that the history on disk names: the pinned version; the
+last active one if the version on disk was refused or rolled back, fails its tests or was
+in a canary; or else the version on disk.
 
 The disk is filled where users may have namespaces (Linux).`,
 		Example: `  weirbench faults

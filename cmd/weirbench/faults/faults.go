@@ -14,8 +14,9 @@
 // the same series, timestamp and value, in whichever request. No sample may arrive
 // late, and each scrape must arrive completely or not at all.
 //
-// After a kill in the middle of a reload, the version of the script that is on disk must
-// run, or the last one that passed its tests if the one on disk fails them.
+// After a kill in the middle of a reload, the version of the script must run that the
+// history on disk names: the pinned one; the last active one if the one on disk was
+// refused or rolled back, fails its tests, or was in a canary; or else the one on disk.
 package faults
 
 import (
@@ -68,6 +69,8 @@ type run struct {
 	targets *target.Server
 	weir    *process.Process // the current process
 	variant int              // of the config
+	saved   int              // the version of the script that was saved last
+	block   string           // the block script of the node, "" for none
 	queue   string           // the content of queue_config, or "" for that of the variant
 
 	deaths   []map[string]int // by instance: the last scrape that a process had received when it died

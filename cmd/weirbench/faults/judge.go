@@ -67,8 +67,11 @@ func (r *run) checkAll() error {
 	for _, d := range r.drains {
 		r.printf("slow endpoint: %s", d)
 	}
-	r.printf("missing by right: %d samples that a death met before they were accepted, %d refused by a full disk and logged, %d of scrapes that failed, %d in %d damaged blocks",
+	r.printf("missing by right: %d samples that a death met before they were accepted, %d refused and logged, %d of scrapes that failed, %d in %d damaged blocks",
 		met, refused, failed, forgiven, r.damaged)
+	for _, why := range r.refusals() {
+		r.printf("refused: %s", why)
+	}
 	r.printf("lost = %d", lost)
 	if len(r.problems) > 0 {
 		return fmt.Errorf("%w: %d findings with seed %d", ErrLost, len(r.problems), r.o.Seed)
@@ -102,6 +105,18 @@ func (r *run) refusedBatches(address string) (n int) {
 		}
 	}
 	return n
+}
+
+// refusals returns the errors with which batches were refused, each once.
+func (r *run) refusals() (all []string) {
+	for _, out := range r.output {
+		for line := range strings.Lines(out) {
+			if _, why, ok := strings.Cut(strings.TrimSpace(line), " err="); ok && strings.Contains(line, `msg="batch was dropped"`) && !slices.Contains(all, why) {
+				all = append(all, why)
+			}
+		}
+	}
+	return all
 }
 
 // failedScrapes returns the number of scrapes that failed while the target was

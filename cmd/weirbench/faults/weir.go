@@ -91,6 +91,7 @@ func (r *run) writeConfig() error {
 
 faults.same "load" {
   forward_to = [prometheus.remote_write.sink.receiver]
+  %[7]s
 }
 
 prometheus.remote_write "sink" {
@@ -108,7 +109,7 @@ prometheus.remote_write "sink" {
     fsync = %[5]q
   }
 }
-`, r.o.Interval, r.sink.Address(), v, queue, []string{"none", "interval", "always"}[v%3], timeout)
+`, r.o.Interval, r.sink.Address(), v, queue, []string{"none", "interval", "always"}[v%3], timeout, r.block)
 	return replace(r.config(), b.String())
 }
 
