@@ -289,7 +289,7 @@ func logTo(t *terminal, log *telemetry.Service, format, path string) {
 	if path == "" {
 		return
 	}
-	cfg, _ := config.Load(path) // mistakes are reported when the config is run
+	cfg, _ := new(config.Config).Reload(path) // not Load, which would empty a pipe; mistakes are reported when the config is run
 	for _, b := range cfg.Blocks {
 		def := log.Definition()
 		if args := def.NewConfig(); b.Name == def.Block && !b.Decode(cfg.NewScope(version), args).HasErrors() {
