@@ -76,7 +76,12 @@ func TestLastGoodConfig(t *testing.T) {
 				if broken != "(missing)" {
 					l.write(broken)
 				}
-				time.Sleep(time.Hour) // of the bubble
+				for range 2 { // the second start must not change what is kept
+					time.Sleep(time.Hour) // of the bubble
+					if err := l.again(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				l.onSaid = func(string) {
 					if got := l.e.Overview().ConfigError; !strings.Contains(got, want) {
 						t.Errorf("the error of the config is %q when the start is announced, want %q", got, want)
@@ -300,6 +305,11 @@ func TestLastGoodMissing(t *testing.T) {
 			l.t.Fatal(err)
 		}
 	})
+	f("truncated header", "last-good-config is damaged", func(l *harness, copied string) {
+		if err := os.Truncate(copied, 20); err != nil {
+			l.t.Fatal(err)
+		}
+	})
 	f("empty", "last-good-config is damaged", func(l *harness, copied string) {
 		if err := os.Truncate(copied, 0); err != nil {
 			l.t.Fatal(err)
@@ -317,6 +327,22 @@ func TestLastGoodBlank(t *testing.T) {
 		}
 		if err := l.again(); err != nil || l.e.Overview().ConfigError != "" {
 			t.Errorf("a blank config, which is also the last good one, is refused: %v, %s", err, l.e.Overview().ConfigError)
+		}
+		if err := l.reload(goodConfig); err != nil {
+			t.Fatal(err)
+		}
+		l.write("test.sink {")
+		if err := l.again(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.reload(""); err == nil {
+			t.Error("a blank config replaces the last good one, which runs instead of a broken one")
+		}
+		if err := l.reload(goodConfig); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.reload(""); err != nil {
+			t.Errorf("a blank config is refused after the broken one was repaired: %v", err)
 		}
 	})
 }
