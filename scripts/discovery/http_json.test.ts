@@ -34,6 +34,28 @@ describe("discovery.http_json", () => {
     expect(t.exported("targets")).toEqual([{ __address__: "10.0.0.1:80", n: "0" }, { __address__: "10.0.0.2:80", n: "1" }]);
   });
 
+  test("omits labels and targets whose paths lead nowhere", () => {
+    http({ [URL]: '{"x":{"ip":"10.0.0.1","n":0,"ok":false,"sub":{"a":1},"none":null},"y":{"ip":null}}' });
+    const t = open({ address: "{ip}", labels: { n: "{n}", ok: "{ok}", sub: "{sub}", deep: "{ip.x}", none: "{none}", k: "{$key}-{n}" } });
+    t.advance("1m");
+    expect(t.exported("targets")).toEqual([{ __address__: "10.0.0.1", n: "0", ok: "false", k: "x-0" }]);
+  });
+
+  test("fails when there is no list", () => {
+    for (const [body, each] of [["null", ""], ['{"a":1}', "a"], ['{"a":null}', "a.b"], ['"text"', ""]]) {
+      http({ [URL]: body });
+      const t = open({ each });
+      expect(() => t.advance("1m")).toThrow(`there is no list at ${JSON.stringify(each)} in the answer`);
+    }
+  });
+
+  test("sends its headers and its token", () => {
+    const mocks = http({ [URL]: "[]" });
+    open({ headers: { "X-Org": "o" }, token: "s3cret" }).advance("1m");
+    expect(mocks.calls()[0].headers["X-Org"]).toBe("o");
+    expect(mocks.calls()[0].headers.Authorization).toBe("Bearer s3cret");
+  });
+
   test("keeps the targets when the API fails", () => {
     http({ [URL]: [NODES, { status: 500 }, "{}"] });
     const t = open({ each: "" });

@@ -22,15 +22,20 @@ describe("enrich.http_lookup", function()
     local function ask() lookup:metrics 'a{instance="web-1"} 1\nb{instance="web-1"} 2' end
     ask() ask()
     assert.equals(1, #mocks:calls())
-    lookup:advance("61m")
+    lookup:advance("59m")
+    ask()
+    assert.equals(1, #mocks:calls())
+    lookup:advance("2m")
     ask()
     assert.equals(2, #mocks:calls())
   end)
 
   it("escapes the value, and leaves alone who is not known", function()
     lookup:unchanged 'up{instance="db/1"} 1'
+    lookup:advance("2m") -- longer than after an error
     lookup:unchanged 'up{instance="db/1"} 1'
     assert.equals(1, #mocks:calls())
+    assert.same({}, lookup:logged())
   end)
 
   it("leaves samples without the label alone", function()
@@ -44,6 +49,38 @@ describe("enrich.http_lookup", function()
     lookup:advance("61m")
     assert.same({ "shop" }, lookup:metrics('up{instance="web-1"} 1'):label_values("team"))
     assert.matches("no answer.*status 500", lookup:logged()[1])
+  end)
+
+  it("sets no labels when the answer is not JSON or has another shape", function()
+    weir.test.http {
+      ["https://cmdb.internal/hosts/a"] = "not JSON",
+      ["https://cmdb.internal/hosts/b"] = [[{"owner":"shop","tags":[],"size":{"x":1}}]],
+      ["https://cmdb.internal/hosts/c"] = [[{"owner":{"team":true}}]],
+    }
+    lookup:unchanged 'up{instance="a"} 1'
+    assert.matches("no answer", lookup:logged()[1])
+    lookup:unchanged 'up{instance="b"} 1'
+    assert.same('up{instance="c",team="true"} 1', lookup:metrics 'up{instance="c"} 1')
+  end)
+
+  it("sets no labels when the API cannot be reached", function()
+    weir.test.http { ["https://cmdb.internal/hosts/a"] = { error = "connection refused" } }
+    lookup:unchanged 'up{instance="a"} 1'
+    assert.matches("no answer.*connection refused", lookup:logged()[1])
+  end)
+
+  it("logs a failure once in ten minutes", function()
+    weir.test.http { ["https://cmdb.internal/hosts/*"] = { status = 500 } }
+    lookup:metrics 'up{instance="a"} 1\nup{instance="b"} 1'
+    assert.equals(1, #lookup:logged())
+    lookup:advance("11m")
+    lookup:metrics 'up{instance="a"} 1'
+    assert.equals(1, #lookup:logged())
+  end)
+
+  it("does not look up an empty value", function()
+    lookup:unchanged 'up{instance=""} 1'
+    assert.equals(0, #mocks:calls())
   end)
 
   it("asks again after an error", function()

@@ -11,6 +11,33 @@ describe("logs.dedupe", function()
     assert.equals('{a="1"} {repeated="2"} x\n', t:logs('{a="1"} x'):text():gsub("@%S+ ", ""))
   end)
 
+  it("drops a line within the window only, from the first one on", function()
+    local t = weir.test.component("dedupe.lua", { window = "10s" })
+    assert.equals(1, #t:logs "{} @2025-01-01T00:00:00Z x\n{} @2025-01-01T00:00:09.999Z x")
+    local out = t:logs "{} @2025-01-01T00:00:10Z x\n{} @2025-01-01T00:00:10Z x"
+    assert.same({ "x" }, out:lines())
+    assert.equals("1", out[1].metadata.repeated)
+    assert.is_nil(t:logs("{} @2025-01-01T00:01:00Z y")[1].metadata.repeated)
+  end)
+
+  it("compares labels and the whole of long lines", function()
+    local t = weir.test.component("dedupe.lua", { alike = true })
+    assert.equals(2, #t:logs '{a="1"} x\n{a="2"} x')
+    local long = ("x"):rep(1024)
+    assert.equals(2, #t:logs("{} " .. long .. "1\n{} " .. long .. "2"))
+    local short = ("x "):rep(510)
+    assert.equals(1, #t:logs("{} " .. short .. "1\n{} " .. short .. "2"))
+  end)
+
+  it("never drops a line that is too long to compare", function()
+    local huge = ("x"):rep(1048577)
+    assert.equals(2, #weir.test.component("dedupe.lua", {}):logs("{} " .. huge .. "\n{} " .. huge))
+  end)
+
+  it("compares numbers by default", function()
+    assert.equals(2, #weir.test.component("dedupe.lua", {}):logs "{} x 1\n{} x 2")
+  end)
+
   it("keeps lines that come late", function()
     local t = weir.test.component("dedupe.lua", {})
     assert.equals(2, #t:logs "{} @2025-01-01T00:10:00Z x\n{} @2025-01-01T00:00:00Z x")

@@ -68,6 +68,32 @@ describe("metrics.aggregate", function()
     assert.same('load:sum{job="a",zone="x"} 3 1735689610000\nload:sum{job="a"} 4 1735689610000', t:advance("10s"))
   end)
 
+  it("refuses intervals that it cannot keep", function()
+    assert.has_error(function() new { every = "7s" } end, "every must be a multiple of five seconds")
+    assert.has_error(function() new { every = "0s" } end, "every must be a multiple of five seconds")
+    assert.has_error(function() new { every = "10s", delay = "10s" } end, "delay must be less than every")
+    new { every = "5s", delay = "4s" }
+  end)
+
+  it("takes a late sample into the interval before, while it is open", function()
+    local t = new { functions = { "sum" }, delay = "20s" }
+    t:metrics 'load{job="a",i="1"} 1'
+    t:advance("61s")
+    t:metrics 'load{job="a",i="1"} 7'
+    t:metrics 'load{job="a",i="1"} 3 1735689630000' -- of the first one again
+    assert.equals(3, t:advance("19s"):value 'load:sum{job="a"}')
+    assert.equals(7, t:advance("60s"):value 'load:sum{job="a"}')
+  end)
+
+  it("forgets an interval that is older than the one before", function()
+    local t = new { functions = { "sum" } }
+    t:metrics 'load{job="a",i="1"} 1'
+    t:advance("65s")
+    t:advance("120s")
+    t:metrics 'load{job="a",i="1"} 5'
+    assert.equals(5, t:advance("60s"):value 'load:sum{job="a"}')
+  end)
+
   it("goes on over a reload", function()
     local t = new { functions = { "sum" } }
     t:metrics 'load{job="a",i="1"} 1'

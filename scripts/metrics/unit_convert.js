@@ -82,9 +82,10 @@ const known = /** @type {Map<string, Conversion | undefined>} */ (new Map());
 
 /** @param {string} name */
 function remembered(name) {
-  if (name.length > 256) return conversion(name); // what is remembered is bounded in bytes, too
+  // weir:ignore mutate the cache changes no result; it is bounded in bytes, too
+  if (name.length > 256) return conversion(name);
   if (!known.has(name)) {
-    if (known.size > 10000) known.clear();
+    if (known.size > 10000) known.clear(); // weir:ignore mutate the bound only limits memory
     known.set(name, conversion(name));
   }
   return known.get(name);

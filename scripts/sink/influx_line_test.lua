@@ -21,6 +21,38 @@ describe("sink.influx_line", function()
     assert.equals("d value=1 1000\n", mocks:calls()[1].body)
   end)
 
+  it("escapes names and newlines, and sends its headers", function()
+    local t = open({ status = 204 }, { headers = { ["X-Org"] = "o" } })
+    t:metrics '{"a=b c",p="x\\ny"} 1 1000\nneg -Inf 1000'
+    local call = mocks:calls()[1]
+    assert.equals("a\\=b\\ c,p=x\\ny value=1 1000\n", call.body)
+    assert.equals("o", call.headers["X-Org"])
+    assert.equals("text/plain; charset=utf-8", call.headers["Content-Type"])
+    assert.is_nil(call.headers.Authorization)
+  end)
+
+  it("gives up what is too large or wrong, and waits for all else", function()
+    for _, status in ipairs { 400, 413, 422 } do
+      assert.same({ rejected = 1 }, open({ status = status }):metrics("a 1 1000"):outcome().lost)
+    end
+    for _, status in ipairs { 300, 404, 500 } do
+      assert.equals(1, open({ status = status }):metrics("a 1 1000"):outcome().waiting)
+    end
+    assert.equals(0, open({ status = 299 }):metrics("a 1 1000"):outcome().waiting)
+  end)
+
+  it("sends again when the database cannot be reached", function()
+    local out = open({ error = "connection refused" }):metrics("a 1 1000"):outcome()
+    assert.equals(1, out.waiting)
+    assert.matches("connection refused", out.reason)
+  end)
+
+  it("waits at least a second and at most ten minutes", function()
+    for after, want in pairs { ["0"] = 1, ["599"] = 599, ["9000"] = 600 } do
+      assert.equals(want, open({ status = 429, headers = { ["Retry-After"] = after } }):metrics("a 1 1000"):outcome().after)
+    end
+  end)
+
   it("sends nothing when nothing is left", function()
     open({ status = 204 }):metrics "a NaN"
     assert.equals(0, #mocks:calls())

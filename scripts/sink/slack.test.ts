@@ -28,6 +28,7 @@ describe("sink.slack", () => {
   test("stops at a number of messages a minute, and says what is missing", () => {
     const { t, sent } = open(OK, { per_minute: 1, title: "" });
     t.logs("{} 1");
+    t.advance("20s");
     expect(t.logs("{} 2\n{} 3").outcome().waiting).toBe(0);
     expect(sent()).toHaveLength(1);
     t.advance("1m");
@@ -56,6 +57,42 @@ describe("sink.slack", () => {
     expect(t.logs("{} 1").outcome().lost).toEqual({ rejected: 1 });
     t.advance("1m");
     expect(sent()).toHaveLength(1);
+  });
+
+  test("gives up a message that the server refuses", () => {
+    for (const status of [400, 413]) {
+      const { t } = open({ status, body: "x".repeat(300) });
+      const { lost, reason } = t.logs("{} 1").outcome();
+      expect(lost).toEqual({ rejected: 1 });
+      expect(reason).toContain(`status ${status}: ${"x".repeat(200)}`);
+      expect(reason).not.toContain("x".repeat(201));
+    }
+    for (const status of [300, 404, 500]) expect(open({ status }).t.logs("{} 1").outcome().waiting).toBe(1);
+  });
+
+  test("waits as long as Slack asks, up to ten minutes", () => {
+    for (const [asked, want] of [["30", 30], ["599", 599], ["9000", 600]] as const) {
+      expect(open({ status: 429, headers: { "Retry-After": asked } }).t.logs("{} 1").outcome().after).toBe(want);
+    }
+  });
+
+  test("ends a message where Slack would", () => {
+    const { t, sent } = open(OK, { title: "" });
+    t.logs(Array.from({ length: 9 }, () => `{} ${"x".repeat(500)}`).join("\n"));
+    expect(sent()[0].match(/x{500}/g)).toHaveLength(6);
+    expect(sent()[0]).toContain(" and 3 more");
+  });
+
+  test("escapes titles, and quotes that would end the block", () => {
+    const { t, sent } = open(OK, { title: "{job} & {none}" });
+    t.logs('{job="<a>"} a ``` b > c');
+    expect(sent()).toEqual(["*&lt;a&gt; &amp; *\n```a ''' b &gt; c```"]);
+  });
+
+  test("needs a token and a channel for the API", () => {
+    for (const args of [{}, { token: "x" }, { channel: "#ops" }]) {
+      expect(() => component("slack.ts", args)).toThrow("token and channel are missing");
+    }
   });
 
   test("posts to a webhook", () => {
