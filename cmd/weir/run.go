@@ -60,10 +60,11 @@ log. A second signal, a second later or more, stops it immediately. SIGHUP,
 contains a mistake, the running version stays active.
 
 A script takes over when its tests pass, at the start and after a save. If they
-fail, weir runs the last version that passed, from the history of scripts in
---storage.path. If no version has passed, the script runs as it is. In both cases,
-the log, the health of the component, the page and 'weir check' report it. If a script
-contains an error or is gone at the start, weir runs the last version that was active.
+fail at the start, or the version was refused before, weir runs the version that was
+active on the node, from the history of scripts in --storage.path. If there is none, the
+script runs as it is. In both cases, the log, the health of the component and the page
+report it. If a script contains an error or is gone at the start, weir runs the last
+version that was active.
 
 If the config contains an error or cannot be read at the start, weir runs the last
 config that it accepted at the same path, with the modules that it imports, and reports
