@@ -64,7 +64,7 @@ func (m *canaryModel) fatal(format string, args ...any) {
 	m.t.Fatalf("%s, on_error = %q, %d series: %s\nafter\n%s", m.mode, m.onError, m.series, fmt.Sprintf(format, args...), strings.Join(m.log, "\n"))
 }
 
-// may reports whether the label v is what a state makes of a record. inShare says that
+// may reports whether a state can produce the label v for a record. inShare says that
 // the canary gets the record.
 func (m *canaryModel) may(s modelState, inShare bool, v string) bool {
 	if !inShare || s.canary == nil {
