@@ -6,15 +6,14 @@ import (
 )
 
 // substitute makes a node want the version that its registration names instead of
-// itself. If the registration is broken, that is the last good version, which is
-// needed only if nothing runs.
+// itself. If the registration is broken, that is the pinned version, or the last good
+// version, which is needed only if nothing runs.
 func (x *planner) substitute(w *wanted, running *node) {
-	runs := running != nil && running.current != nil
-	if w.reg.Instead == nil || w.err != nil && runs {
+	if w.reg.Instead == nil {
 		return
 	}
 	r := w.reg.Instead(w.id)
-	if r == nil {
+	if r == nil || w.err != nil && !r.Pinned && running != nil && running.current != nil {
 		return
 	}
 	unfit := x.mode.unfit[w.id]

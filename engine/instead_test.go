@@ -67,6 +67,29 @@ func TestPinned(t *testing.T) {
 	})
 }
 
+// A rollback also takes effect while the version on disk does not compile. Without a pin,
+// the running version stays.
+func TestPinnedWhileBroken(t *testing.T) {
+	bubble(t, func(l *harness) {
+		v := triedVersions(l)
+		one := v.version("1", nil)
+		v.save(v.version("2", nil))
+		l.start("test.sink \"a\" { }")
+		for _, c := range []struct {
+			pinned bool
+			runs   string
+		}{{false, "2"}, {true, "1"}, {true, "1"}, {false, "1"}} {
+			one.Pinned = c.pinned
+			v.save(insteadOf(broken("3"), &one))
+			if err := l.changed(); err != nil {
+				t.Fatal(err)
+			}
+			v.wantRuns(t, c.runs)
+			l.wantHealth("test.sink.a", component.Unhealthy, "running version "+c.runs+"; 3 refused by compile: "+errCompile.Error())
+		}
+	})
+}
+
 // At the start, a pinned version that does not fit the config is left out.
 func TestPinnedDoesNotFit(t *testing.T) {
 	bubble(t, func(l *harness) {

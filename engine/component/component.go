@@ -208,6 +208,9 @@ type Registration struct {
 	// which runs until another one does. nil means none. The engine calls it for every
 	// plan, so it must return soon. It may be nil, and may be set together with Err.
 	Instead func(node string) *Registration
+	// Pinned is set in the result of Instead if the user pinned the version. It then also
+	// replaces a version that runs while Err is set.
+	Pinned bool
 	// Activated is told that a component of this version became active on a node, by
 	// the node's ID, and when. It is called from a goroutine of its own and may block.
 	// Calls for one node may come out of order. It may be nil.

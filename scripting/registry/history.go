@@ -235,7 +235,7 @@ func (c *catalog) instead(name string, d *onDisk, id string) *component.Registra
 		return nil
 	}
 	own := *reg
-	if pinned {
+	if own.Pinned = pinned; pinned {
 		text := fmt.Sprintf("pinned to version %s since %s UTC, until its files change or you run 'weir unpin %s'", component.ShortVersion(v.ID), pin.Time.Format(time.DateTime), id)
 		own.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			o.Health(component.Health{State: component.Healthy, Reason: "pinned", Message: text})
