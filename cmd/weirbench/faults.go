@@ -29,7 +29,7 @@ were lost: they were accepted, and did not arrive.
 
 Every sample is a number in a sequence, so a gap cannot be hidden. Numbers may
 be missing only where a death met a scrape before it was accepted, where weir
-logged that a full disk refused a batch, or where a block was damaged here, and
+logged that a batch was refused until the next one was due, or where a block was damaged here, and
 then weir must have counted as many. A duplicate must have the same series,
 timestamp and value. While the endpoint takes 1.5 s for each answer, a backlog
 forms, and it must drain at 90 % of the rate that the endpoint can take. The same

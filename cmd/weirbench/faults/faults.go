@@ -7,7 +7,8 @@
 // the targets is a number in a sequence (see package target). A number may be
 // missing for one of four reasons, each of which is recorded per instance: the
 // scrape was the last one that a process requested before it died; weir logged that
-// its batch was refused until the next one was due, because of a full disk; the
+// its batch was refused until the next one was due, because of a full disk or a
+// script that takes long; the
 // scrape failed, as up shows; or its block was damaged on purpose, and weir counted
 // exactly the damaged blocks. In addition, everything in the journal of a dead
 // process must arrive. All other missing samples are lost. A duplicate must have
