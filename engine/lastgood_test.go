@@ -297,20 +297,20 @@ func TestLastGoodMissing(t *testing.T) {
 		}
 		l.config = other
 	})
-	f("damaged", "last-good-config is damaged: its checksum is wrong", patch(-5, 'x'))
-	f("another file", "last-good-config is damaged", patch(0, 'x'))
+	f("damaged", "last-good-config: it is damaged: its checksum is wrong", patch(-5, 'x'))
+	f("another file", "last-good-config: it is damaged", patch(0, 'x'))
 	f("another format", "was written by another version of weir: its format is 9, not 1", patch(8, 9))
-	f("truncated", "last-good-config is damaged", func(l *harness, copied string) {
+	f("truncated", "last-good-config: it is damaged", func(l *harness, copied string) {
 		if err := os.Truncate(copied, 100); err != nil {
 			l.t.Fatal(err)
 		}
 	})
-	f("truncated header", "last-good-config is damaged", func(l *harness, copied string) {
+	f("truncated header", "last-good-config: it is damaged", func(l *harness, copied string) {
 		if err := os.Truncate(copied, 20); err != nil {
 			l.t.Fatal(err)
 		}
 	})
-	f("empty", "last-good-config is damaged", func(l *harness, copied string) {
+	f("empty", "last-good-config: it is damaged", func(l *harness, copied string) {
 		if err := os.Truncate(copied, 0); err != nil {
 			l.t.Fatal(err)
 		}

@@ -7,10 +7,6 @@
 package lastgood
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,17 +18,10 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// The copy is a file: the magic, the version of the format, the SHA-256 of the rest,
-// and the rest, which is JSON.
-const (
-	name    = "last-good-config" // under the storage path
-	magic   = "weirconf"
-	version = 1
+const name = "last-good-config" // under the storage path
 
-	headerSize = len(magic) + 4 + sha256.Size
-	// maxSize bounds the copy. A config of maximum size and a few modules fit.
-	maxSize = 32 << 20
-)
+// format is that of the copy. A config of maximum size and a few modules fit.
+var format = files.Record{Magic: "weirconf", Version: 1, Limit: 32 << 20}
 
 // Copy is a copy of a config and of the modules that it imports.
 type Copy struct {
@@ -89,39 +78,17 @@ func Keepable(config string) bool {
 
 // Keep replaces the copy under a storage path.
 func Keep(storage string, c Copy) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	if len(b) > maxSize-headerSize {
-		return fmt.Errorf("the config and its modules are larger than %d MiB", maxSize>>20)
-	}
-	sum := sha256.Sum256(b)
-	out := append(make([]byte, 0, headerSize+len(b)), magic...)
-	out = binary.LittleEndian.AppendUint32(out, version)
-	return files.Replace(filepath.Join(storage, name), append(append(out, sum[:]...), b...), true)
+	return format.Replace(filepath.Join(storage, name), c)
 }
 
 // Get returns the copy of the config at an absolute path. The error is fs.ErrNotExist
 // if there is none.
 func Get(storage, config string) (c Copy, err error) {
 	path := filepath.Join(storage, name)
-	b, err := files.Read(path, int64(maxSize))
-	if err != nil {
-		return c, err
-	}
-	if len(b) < headerSize || string(b[:len(magic)]) != magic {
-		return c, fmt.Errorf("%s is damaged", path)
-	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
-		return c, fmt.Errorf("%s was written by another version of weir: its format is %d, not %d", path, v, version)
-	}
-	sum := sha256.Sum256(b[headerSize:])
-	if !bytes.Equal(sum[:], b[len(magic)+4:headerSize]) {
-		return c, fmt.Errorf("%s is damaged: its checksum is wrong", path)
-	}
-	if err := json.Unmarshal(b[headerSize:], &c); err != nil {
-		return Copy{}, fmt.Errorf("%s is damaged: %w", path, err)
+	if err := format.Read(path, &c); errors.Is(err, fs.ErrNotExist) {
+		return Copy{}, err
+	} else if err != nil {
+		return Copy{}, fmt.Errorf("cannot use %s: %w", path, err)
 	}
 	if c.Config != config {
 		return Copy{}, fs.ErrNotExist

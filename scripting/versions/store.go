@@ -346,7 +346,7 @@ func (s *Store) write() error {
 	err := s.writeTexts(added)
 	for path, r := range changed {
 		if err == nil {
-			err = writeRecord(path, r)
+			err = format.Replace(path, r)
 		}
 		if err != nil {
 			s.mu.Lock()
@@ -359,8 +359,11 @@ func (s *Store) write() error {
 }
 
 func (s *Store) writeTexts(added map[string]string) error {
+	if err := os.MkdirAll(filepath.Join(s.dir, texts), 0o700); err != nil {
+		return err
+	}
 	for h, text := range added {
-		if err := writeFile(s.textPath(h), []byte(text)); err != nil {
+		if err := files.Replace(s.textPath(h), []byte(text), true); err != nil {
 			return err
 		}
 		s.mu.Lock()

@@ -417,7 +417,7 @@ func TestDamaged(t *testing.T) {
 	f("its checksum is wrong", func(b []byte) []byte { return b[:len(b)-1] })
 	f("it is damaged", func(b []byte) []byte { return nil })
 	f("it is damaged", func(b []byte) []byte { return bytes.ToUpper(b) })
-	f("its format is 7, not 1", func(b []byte) []byte { b[len(magic)] = 7; return b })
+	f("its format is 7, not 1", func(b []byte) []byte { b[len(format.Magic)] = 7; return b })
 }
 
 // A text that is damaged costs the versions that have it, until it is written again.
@@ -446,7 +446,7 @@ func TestKilled(t *testing.T) {
 	s, log := newStore(t)
 	activate(t, s, "a.x", "1", "n", minute(1))
 	// Between the texts and the record.
-	must(t, writeFile(s.textPath(hash("2")), []byte("2")))
+	must(t, files.Replace(s.textPath(hash("2")), []byte("2"), true))
 	// In the middle of a text, and of a record.
 	must(t, os.WriteFile(s.textPath(hash("3"))+files.Unfinished, []byte("half"), 0o600))
 	must(t, os.WriteFile(s.path("a.x", "/s")+files.Unfinished, []byte("half"), 0o600))
