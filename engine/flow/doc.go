@@ -11,4 +11,11 @@
 // If some destinations of a batch fail, the error is a *Partial. It knows the
 // data that is still to be sent and its receivers. A retry sends only this
 // data, however far down the graph the refusal happened.
+//
+// A Tap observes the batches of one node (Stats.Attach). It belongs to the
+// node, so it stays when the component is replaced. Without a tap, a Receiver
+// and an Output only load a nil pointer. With one, the Receiver puts the call
+// into the context of the component, under a key of the node, and the Output
+// finds it there: this is how the outputs of a call are matched with its input.
+// A call is complete when the component has returned.
 package flow

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
@@ -36,5 +37,24 @@ func BenchmarkFanOut(b *testing.B) {
 		if err := out.SendMetrics(context.Background(), m); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkTap is BenchmarkGate with taps that are full.
+func BenchmarkTap(b *testing.B) {
+	for _, side := range []flow.Side{flow.In, flow.Calls} {
+		b.Run([]string{"in", "out", "calls"}[side], func(b *testing.B) {
+			stats := new(flow.Stats)
+			r := flow.NewReceiver("a.b.c", batch.SignalMetrics, stats, nil)
+			r.Set(consumer(func(context.Context, *batch.Metrics) error { return nil }))
+			stats.Attach(flow.NewTap(side, time.Now))
+			m := one(1, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := r.ConsumeMetrics(context.Background(), m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -84,6 +84,9 @@ func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 		return nil
 	}
 	o.stats.lastOut.Store(b)
+	if taps := o.stats.taps.Load(); taps != nil {
+		o.stats.tapOut(ctx, *taps, Batches{Metrics: []*batch.Metrics{b}})
+	}
 	return send(ctx, ps)
 }
 
@@ -98,6 +101,9 @@ func (o *Output) SendLogs(ctx context.Context, b *batch.Logs) error {
 		return nil
 	}
 	o.stats.lastLogsOut.Store(b)
+	if taps := o.stats.taps.Load(); taps != nil {
+		o.stats.tapOut(ctx, *taps, Batches{Logs: []*batch.Logs{b}})
+	}
 	return send(ctx, ps)
 }
 

@@ -216,6 +216,11 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 	defer r.leave(s, b.Len(), 0)
 	stats := r.stats()
 	stats.lastIn.Store(b)
+	if taps := stats.taps.Load(); taps != nil {
+		var end func(error)
+		ctx, end = stats.tapIn(ctx, *taps, Batches{Metrics: []*batch.Metrics{b}})
+		defer func() { end(err) }()
+	}
 	defer r.guard(s, &err)
 	c, ok := s.consumer.(MetricsConsumer)
 	if !ok {
@@ -236,6 +241,11 @@ func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
 	defer r.leave(s, 0, b.Len())
 	stats := r.stats()
 	stats.lastLogsIn.Store(b)
+	if taps := stats.taps.Load(); taps != nil {
+		var end func(error)
+		ctx, end = stats.tapIn(ctx, *taps, Batches{Logs: []*batch.Logs{b}})
+		defer func() { end(err) }()
+	}
 	defer r.guard(s, &err)
 	c, ok := s.consumer.(LogsConsumer)
 	if !ok {

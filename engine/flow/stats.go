@@ -22,6 +22,8 @@ type Stats struct {
 	lastIn, lastOut         atomic.Pointer[batch.Metrics]
 	lastLogsIn, lastLogsOut atomic.Pointer[batch.Logs]
 
+	taps atomic.Pointer[[]*Tap] // nil without taps; written with mu held
+
 	mu           sync.Mutex
 	dropped      map[string]uint64
 	droppedLines map[string]uint64
