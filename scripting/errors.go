@@ -39,6 +39,7 @@ type Error struct {
 	Trace  []Frame
 	Hint   string // what to do, if the message does not say it
 	Err    error
+	ID     string // of a finding of weir check, or ""
 
 	indent int // number of bytes that were trimmed from the beginning of Source
 }
@@ -61,7 +62,7 @@ func (e *Error) Pos() string {
 	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Col)
 }
 
-// Error returns position, hook and message. On separate lines follow the source
+// Error returns position, hook, message and identifier. On separate lines follow the source
 // line, with a caret if the column is known, the record, the script's stack if
 // it has more than one line, and the hint.
 func (e *Error) Error() string {
@@ -74,6 +75,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "in %s: ", e.Hook)
 	}
 	fmt.Fprintf(&b, "%v", e.Err)
+	if e.ID != "" {
+		fmt.Fprintf(&b, " [%s]", e.ID)
+	}
 	if e.Source != "" {
 		line := strconv.Itoa(e.Line)
 		fmt.Fprintf(&b, "\n  %s | %s", line, e.Source)
@@ -164,11 +168,12 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 		Source  string  `json:"source,omitempty"`
 		Hook    string  `json:"hook,omitempty"`
 		Message string  `json:"message"`
+		ID      string  `json:"id,omitempty"`
 		Record  string  `json:"record,omitempty"`
 		Stack   []frame `json:"stack,omitempty"`
 		Hint    string  `json:"hint,omitempty"`
 		Text    string  `json:"text"`
-	}{e.Node, e.Script, e.File, e.Line, e.Col, e.Source, e.Hook, fmt.Sprint(e.Err), e.Record, stack, e.Hint, e.Error()})
+	}{e.Node, e.Script, e.File, e.Line, e.Col, e.Source, e.Hook, fmt.Sprint(e.Err), e.ID, e.Record, stack, e.Hint, e.Error()})
 }
 
 // HookLoad is the Hook of errors that occur while a file is loaded.

@@ -1,8 +1,33 @@
 package scripting
 
-import (
-	"strings"
+import "strings"
+
+// The identifiers of findings. docs/lint.md describes them.
+const (
+	LintUnknownMember  = "unknown-member"
+	LintUnknownGlobal  = "unknown-global"
+	LintUnknownKey     = "unknown-key"
+	LintUnknownOutput  = "unknown-output"
+	LintWrongArgument  = "wrong-argument"
+	LintMissingColon   = "missing-colon"
+	LintNotFunction    = "not-a-function"
+	LintWrongLoop      = "wrong-loop"
+	LintReadOnly       = "read-only"
+	LintMissingNeed    = "missing-need"
+	LintSeriesHook     = "series-hook"
+	LintUnboundedCache = "unbounded-cache"
+	LintBadIgnore      = "bad-ignore"
 )
+
+// LintMutate is the identifier of mutants in comments weir:ignore.
+const LintMutate = "mutate"
+
+// LintIDs are the identifiers that a comment weir:ignore may have in addition to
+// LintMutate. It is not changed.
+var LintIDs = []string{
+	LintUnknownMember, LintUnknownGlobal, LintUnknownKey, LintUnknownOutput, LintWrongArgument, LintMissingColon,
+	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintSeriesHook, LintUnboundedCache,
+}
 
 // Finding is a linter's finding in a line, without running it.
 type Finding struct {

@@ -23,6 +23,8 @@ type Mutator interface {
 	// Mutations returns the mutations of a file that compiles, in order of position.
 	// Some of them may not compile.
 	Mutations(f File) []Mutation
+	// Ignores returns the comments weir:ignore of a file that compiles.
+	Ignores(f File) []Ignore
 }
 
 // TokenKind is the kind of a Token.

@@ -34,7 +34,9 @@ func checkCommand(t *terminal) *cobra.Command {
 and their tests, and report all mistakes with their positions. Nothing is started
 and no hook is run: scripts are analysed statically. Misspelt fields, operations
 and arguments and invalid constants, expressions and patterns are mistakes.
-Anything that may be intentional is a warning.
+Anything that may be intentional is a warning. A finding in a script ends with its
+identifier in brackets; 'weir help ID' describes it, and a comment
+-- weir:ignore ID REASON (// in JavaScript) in its line or above it hides it.
 
 With --test, also run the tests of the scripts that the config uses, with the
 limits that they have when weir starts. Without it, a warning names the scripts that

@@ -47,7 +47,7 @@ type Rules struct {
 	Instead func(owner *Known, name string) string
 	// Say reports a finding at a name. at is a position in the form of the
 	// language.
-	Say func(warning bool, at int, name string, err error, hint string)
+	Say func(id string, warning bool, at int, name string, err error, hint string)
 }
 
 // Member returns what is known of owner.name. A missing member is a finding.
@@ -59,7 +59,7 @@ func (r *Rules) Member(owner *Known, name string, at int) *Known {
 		k, ok := owner.Fields[name]
 		if !ok {
 			names := slices.Sorted(maps.Keys(owner.Fields))
-			r.Say(false, at, name, fmt.Errorf("there is no %s %q: declare it in %s", owner.What, name, owner.Where), config.DidYouMean(name, names))
+			r.Say(scripting.LintUnknownMember, false, at, name, fmt.Errorf("there is no %s %q: declare it in %s", owner.What, name, owner.Where), config.DidYouMean(name, names))
 		}
 		return k
 	case owner.Module != nil:
@@ -93,7 +93,7 @@ func (r *Rules) inModule(owner *Known, key string, at int) *Known {
 	for i := range m.Funcs {
 		names = append(names, r.Spell(m.Funcs[i].Name))
 	}
-	r.Say(false, at, key, fmt.Errorf("module %s has no %q", owner.Name, key), config.DidYouMean(key, names))
+	r.Say(scripting.LintUnknownMember, false, at, key, fmt.Errorf("module %s has no %q", owner.Name, key), config.DidYouMean(key, names))
 	return nil
 }
 
@@ -114,17 +114,19 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 	if t == r.Table.Labels || t == r.Table.Metadata || len(t.Fields)+len(t.Methods) == 0 {
 		return nil // any name is allowed
 	}
-	err, hint := Unknown(r.spelt(t), key), ""
+	id, err, hint := scripting.LintUnknownMember, Unknown(r.spelt(t), key), ""
 	if r.Instead != nil {
 		hint = r.Instead(owner, key)
 	}
 	switch {
 	case t == r.Table.Series && slices.Contains(Members(r.Table.Record), key):
+		id = scripting.LintSeriesHook
 		err = fmt.Errorf("cannot read %s in series: the hook can read only labels because its result is cached; use metrics", key)
 	case t == r.Table.Remembered && slices.Contains(Members(r.spelt(r.Table.Context)), key):
+		id = scripting.LintSeriesHook
 		err = r.Series("ctx." + key)
 	}
-	r.Say(false, at, key, err, hint)
+	r.Say(id, false, at, key, err, hint)
 	return nil
 }
 
@@ -150,13 +152,13 @@ func (r *Rules) Set(owner *Known, name string, at int) {
 	switch {
 	case owner == nil:
 	case owner.Module != nil:
-		r.Say(false, at, name, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.Name, name), "")
+		r.Say(scripting.LintReadOnly, false, at, name, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.Name, name), "")
 	case owner.Object == nil || owner.Object == r.Table.Labels, owner.Object == r.Table.Metadata:
 	case owner.Object == r.Table.Arguments:
-		r.Say(false, at, name, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", name), "")
+		r.Say(scripting.LintReadOnly, false, at, name, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", name), "")
 	default:
 		if t := r.spelt(owner.Object); !slices.Contains(Settable(t), name) {
-			r.Say(false, at, name, CannotSet(t, name), "")
+			r.Say(scripting.LintReadOnly, false, at, name, CannotSet(t, name), "")
 		}
 	}
 }
@@ -173,7 +175,7 @@ func (r *Rules) needed(owner *Known, key string, at int) {
 		if r.Spell("a_b") == "aB" {
 			assign = ":"
 		}
-		r.Say(false, at, key, fmt.Errorf("cannot use ctx.%s: the script does not say that it needs it", key),
+		r.Say(scripting.LintMissingNeed, false, at, key, fmt.Errorf("cannot use ctx.%s: the script does not say that it needs it", key),
 			fmt.Sprintf("write needs%s { %s%s … } in the definition; 'weir doc %s' tells more", assign, key, assign, "weir."+string(r.Def.Kind)))
 	}
 }
@@ -202,7 +204,7 @@ func (r *Rules) Called(k *Known, word string, at int) bool {
 	case len(functions) > 0 && len(functions) <= maxListed:
 		hint = k.Name + " has " + list(functions)
 	}
-	r.Say(false, at, word, fmt.Errorf("cannot call %s: it is not a function", k.Name), hint)
+	r.Say(scripting.LintNotFunction, false, at, word, fmt.Errorf("cannot call %s: it is not a function", k.Name), hint)
 	return true
 }
 

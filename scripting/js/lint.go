@@ -1,7 +1,6 @@
 package js
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,10 +39,7 @@ func (p *program) lint(names globals) {
 		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
 		l.findUnknown()
 		l.node(c.tree, (*lintScope)(nil).inner())
-		slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
-			return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
-		})
-		p.found = append(p.found, l.found...)
+		p.found = append(p.found, scripting.Ignoring(c.file, ignoresOf(c.file), l.found)...)
 		c.exprs = l.exprs
 	}
 }
@@ -168,18 +164,18 @@ func (l *linter) findUnknown() {
 	})
 }
 
-func (l *linter) sayAt(warning bool, at int, _ string, err error, hint string) {
-	l.addFinding(warning, file.Idx(at), err, hint)
+func (l *linter) sayAt(id string, warning bool, at int, _ string, err error, hint string) {
+	l.addFinding(id, warning, file.Idx(at), err, hint)
 }
 
 // addFinding adds a finding in code that the author wrote.
-func (l *linter) addFinding(warning bool, at file.Idx, err error, hint string) {
+func (l *linter) addFinding(id string, warning bool, at file.Idx, err error, hint string) {
 	line, col, ok := l.written(at)
 	if !ok {
 		return
 	}
 	e := l.c.file.Error(line, hookLoad, err)
-	e.Col, e.Hint = col, hint
+	e.ID, e.Col, e.Hint = id, col, hint
 	if key := fmt.Sprintf("%d:%d %v", line, col, err); !l.seen[key] {
 		l.seen[key] = true
 		l.found = append(l.found, scripting.Finding{Err: e, Warning: warning})
@@ -455,5 +451,5 @@ func (l *linter) unknownName(id *ast.Identifier) {
 	default:
 		hint = config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals)))
 	}
-	l.addFinding(false, id.Idx, fmt.Errorf("%s is not defined", name), hint)
+	l.addFinding(scripting.LintUnknownGlobal, false, id.Idx, fmt.Errorf("%s is not defined", name), hint)
 }

@@ -59,9 +59,9 @@ func (l *linter) iterable(k *known, source ast.Expression) {
 	switch {
 	case k == nil:
 	case k.Fn != nil && k.Fn.Result.Kind == scripting.KindSequence:
-		l.addFinding(false, source.Idx0(), fmt.Errorf("cannot go over %s: it is a function, which must be called", k.Name), "write for (const r of "+k.Name+"(…)) { … }")
+		l.addFinding(scripting.LintWrongLoop, false, source.Idx0(), fmt.Errorf("cannot go over %s: it is a function, which must be called", k.Name), "write for (const r of "+k.Name+"(…)) { … }")
 	case l.isRecord(k):
-		l.addFinding(false, source.Idx0(), fmt.Errorf("cannot go over %s: a %s is not iterable", k.Name, k.Object.Name), "write for (const [name, value] of Object.entries("+k.Name+".labels)) { … } for its labels")
+		l.addFinding(scripting.LintWrongLoop, false, source.Idx0(), fmt.Errorf("cannot go over %s: a %s is not iterable", k.Name, k.Object.Name), "write for (const [name, value] of Object.entries("+k.Name+".labels)) { … } for its labels")
 	}
 }
 
@@ -69,7 +69,7 @@ func (l *linter) iterable(k *known, source ast.Expression) {
 // returns only records, whereas other languages return an index and a record.
 func (l *linter) destructured(k *known, pattern *ast.ArrayPattern) {
 	if l.isRecord(k) {
-		l.addFinding(false, pattern.LeftBracket, fmt.Errorf("cannot destructure a %s as an array: the iterator gives one value at a time", k.Object.Name), "write for (const r of …) { … }")
+		l.addFinding(scripting.LintWrongLoop, false, pattern.LeftBracket, fmt.Errorf("cannot destructure a %s as an array: the iterator gives one value at a time", k.Object.Name), "write for (const r of …) { … }")
 	}
 }
 

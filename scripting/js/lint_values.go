@@ -99,17 +99,17 @@ func (l *linter) member(owner *known, name string, at file.Idx) *known {
 		return l.member(own.imported, name, at)
 	case own.exports != nil:
 		if !slices.Contains(own.exports, name) && name != "__esModule" {
-			l.addFinding(false, at, fmt.Errorf("%s does not export %q", own.file, name), config.DidYouMean(name, own.exports))
+			l.addFinding(scripting.LintUnknownMember, false, at, fmt.Errorf("%s does not export %q", own.file, name), config.DidYouMean(name, own.exports))
 		}
 		return nil
 	case owner != nil && owner.Yields != nil:
 		if name != "next" && !ofObjects[name] {
-			l.addFinding(false, at, fmt.Errorf("an iterator has no %q", name), "write for (const r of …) { … }, or [...iterator]."+name)
+			l.addFinding(scripting.LintUnknownMember, false, at, fmt.Errorf("an iterator has no %q", name), "write for (const r of …) { … }, or [...iterator]."+name)
 		}
 		return nil
 	case own.promise != nil:
 		if !ofPromises[name] && !ofObjects[name] {
-			l.addFinding(false, at, fmt.Errorf("a promise has no %q: await it first", name), "write (await …)."+name)
+			l.addFinding(scripting.LintUnknownMember, false, at, fmt.Errorf("a promise has no %q: await it first", name), "write (await …)."+name)
 		}
 		return nil
 	case owner == nil, ofObjects[name], asked[name], name == "length" && owner.Object != nil && owner.Object.Len != nil:
@@ -192,12 +192,12 @@ func (l *linter) ofGlobal(callee ast.Expression, sc *lintScope) {
 	}
 	object, name := id.Name.String(), dot.Identifier.Name.String()
 	if _, at := sc.find(object); at == nil && object == "Math" && name == "random" {
-		l.addFinding(false, dot.Identifier.Idx, errors.New("cannot call Math.random: "+noRandomness), insteadOfRandom)
+		l.addFinding(scripting.LintUnknownMember, false, dot.Identifier.Idx, errors.New("cannot call Math.random: "+noRandomness), insteadOfRandom)
 	}
 	if _, at := sc.find(object); at != nil || l.globals[object] == nil || l.globals[object][name] || l.loose[object] || asked[name] {
 		return
 	}
-	l.addFinding(false, dot.Identifier.Idx, fmt.Errorf("there is no %s.%s", object, name), config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals[object]))))
+	l.addFinding(scripting.LintUnknownMember, false, dot.Identifier.Idx, fmt.Errorf("there is no %s.%s", object, name), config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals[object]))))
 }
 
 // required returns what is known of an import.
@@ -358,12 +358,12 @@ func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.F
 	}
 	if len(args) > len(params) && !rest {
 		// Functions that the language itself binds ignore further arguments.
-		l.addFinding(fn.Fn == nil, at, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
+		l.addFinding(scripting.LintWrongArgument, fn.Fn == nil, at, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
 	}
 	if f.Name == "ctx.route" && len(args) > 0 && l.rules.Def != nil {
 		if s, ok := constant(args[0]); ok {
 			if _, err := l.rules.Def.Way(s); err != nil {
-				l.addFinding(false, args[0].Idx0(), reworded(err), "")
+				l.addFinding(scripting.LintUnknownOutput, false, args[0].Idx0(), reworded(err), "")
 			}
 		}
 	}
@@ -380,7 +380,7 @@ func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.F
 	for i := len(args); i < len(params); i++ {
 		if p := &params[i]; !p.Rest {
 			if msg := p.Accepts(nil); msg != "" {
-				l.addFinding(false, at, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+				l.addFinding(scripting.LintWrongArgument, false, at, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 			}
 		}
 	}
@@ -406,7 +406,7 @@ func nameOf(callee ast.Expression) file.Idx {
 func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *lintScope) {
 	wrong := func(x scripting.Value) {
 		if msg := p.Accepts(x); msg != "" {
-			l.addFinding(false, a.Idx0(), &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+			l.addFinding(scripting.LintWrongArgument, false, a.Idx0(), &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 		}
 	}
 	if s, ok := constant(a); ok {
@@ -477,7 +477,7 @@ func (l *linter) object(p *scripting.Param, o *ast.ObjectLiteral, sc *lintScope)
 			return &p.Fields[i]
 		}
 		if !api.Open(p) {
-			l.addFinding(false, at, fmt.Errorf("there is no key %q here", name), config.DidYouMean(name, scripting.Names(p.Fields)))
+			l.addFinding(scripting.LintUnknownKey, false, at, fmt.Errorf("there is no key %q here", name), config.DidYouMean(name, scripting.Names(p.Fields)))
 		}
 		return p.Of
 	}

@@ -136,6 +136,13 @@ var punctuators = []string{
 	"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "**", "<<", ">>",
 }
 
+// Ignores implements scripting.Mutator.
+func (l *Language) Ignores(f scripting.File) []scripting.Ignore { return ignoresOf(f) }
+
+func ignoresOf(f scripting.File) []scripting.Ignore {
+	return scripting.Ignores(f.Text, "//", tokensOf)
+}
+
 // tokensOf returns the tokens of a text that can be parsed.
 func tokensOf(text string) (out []scripting.Token) {
 	line, at := 1, 0

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -148,13 +147,11 @@ func (l *linter) run(globals map[string]*known) {
 	l.block(stmts, (*lintScope)(nil).inner())
 	l.unknownGlobals()
 	l.absentCalls()
-	slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
-		return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
-	})
+	l.found = scripting.Ignoring(l.file, ignoresOf(l.file), l.found)
 }
 
 // addFinding notes a finding at a word of a line, or at the line.
-func (l *linter) addFinding(warning bool, line int, word string, err error, hint string) {
+func (l *linter) addFinding(id string, warning bool, line int, word string, err error, hint string) {
 	e := l.file.Error(line, hookLoad, err)
 	e.Hint = hint
 	for i := line; i > 0 && i <= len(l.lines) && i < line+5 && word != ""; i++ { // a chain of calls has the line of its first
@@ -165,6 +162,7 @@ func (l *linter) addFinding(warning bool, line int, word string, err error, hint
 			break
 		}
 	}
+	e.ID = id
 	key := fmt.Sprintf("%d:%d %v", e.Line, e.Col, err)
 	if !l.seen[key] {
 		l.seen[key] = true
@@ -273,7 +271,7 @@ func (l *linter) leak(at *ast.AttrGetExpr, owner *known, removes bool) {
 	if removes {
 		err = fmt.Errorf("%s keeps the key although its value is nil: what is removed from a table takes up its place", owner.Name)
 	}
-	l.addFinding(true, at.Line(), owner.Name, err, "declare it as state = { "+owner.Name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
+	l.addFinding(scripting.LintUnboundedCache, true, at.Line(), owner.Name, err, "declare it as state = { "+owner.Name+" = weir.state.lru { max = 10000 } }, which is shared, bounded and kept over a reload")
 }
 
 // grows reports whether the key is a number by its look, such as #t + 1: an
@@ -326,7 +324,7 @@ func (l *linter) unknownGlobal(e *ast.IdentExpr, warning bool) {
 	if hint == "" && (l.prog.stdlib[e.Value] != nil || e.Value == "weir") {
 		hint = fmt.Sprintf("write local %s = require %q above", e.Value, e.Value)
 	}
-	l.addFinding(warning, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
+	l.addFinding(scripting.LintUnknownGlobal, warning, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
 }
 
 // LintTest compiles a test file and looks at it as Lint does at a script.

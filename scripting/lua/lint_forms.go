@@ -64,7 +64,7 @@ func (l *linter) absentCalls() {
 			hint = config.DidYouMean(member, slices.Sorted(maps.Keys(ownOf(l.globals[lib]).library)))
 		}
 		for _, line := range lines {
-			l.addFinding(false, line, member, fmt.Errorf("cannot call %s: there is no such function", name), hint)
+			l.addFinding(scripting.LintUnknownMember, false, line, member, fmt.Errorf("cannot call %s: there is no such function", name), hint)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (l *linter) overObject(e *ast.FuncCallExpr, sc *lintScope) {
 	k := l.expr(e.Args[0], sc)
 	name := written(e.Args[0])
 	if hint := l.iteration(k, name); hint != "" {
-		l.addFinding(false, e.Line(), id.Value, fmt.Errorf("cannot use %s(%s): %s", id.Value, name, notTable(k)), hint)
+		l.addFinding(scripting.LintWrongLoop, false, e.Line(), id.Value, fmt.Errorf("cannot use %s(%s): %s", id.Value, name, notTable(k)), hint)
 	}
 }
 
@@ -170,7 +170,7 @@ func (l *linter) generic(s *ast.GenericForStmt, sc, in *lintScope) {
 	name := written(s.Exprs[0])
 	if k.Yields == nil {
 		if hint := l.iteration(k, name); hint != "" {
-			l.addFinding(false, s.Exprs[0].Line(), last(name), fmt.Errorf("cannot go over %s: %s", name, notIterator(k)), hint)
+			l.addFinding(scripting.LintWrongLoop, false, s.Exprs[0].Line(), last(name), fmt.Errorf("cannot go over %s: %s", name, notIterator(k)), hint)
 		}
 		return
 	}
@@ -200,7 +200,7 @@ func last(name string) string {
 // never looks at a use of a name that is always nil.
 func (l *linter) never(k *known, line int) {
 	if own := ownOf(k); own.never != "" {
-		l.addFinding(false, line, k.Name, fmt.Errorf("%s", own.never), own.instead)
+		l.addFinding(scripting.LintWrongLoop, false, line, k.Name, fmt.Errorf("%s", own.never), own.instead)
 	}
 }
 

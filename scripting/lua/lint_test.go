@@ -131,8 +131,8 @@ func TestLintFiles(t *testing.T) {
 `)
 	// Tables that live as long as a VM.
 	f("local seen, buf = {}, {}\nreturn weir.transform { metrics = function(batch)\n  for i, p in batch:rows(\"path\") do\n    seen[p] = true\n    seen[p] = nil\n    buf[#buf + 1] = p\n  end\nend }",
-		`warning: 5:5: seen lives as long as its VM: each VM has its own, and a reload empties it | declare it as state = { seen = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload
-warning: 6:5: seen keeps the key although its value is nil: what is removed from a table takes up its place | declare it as state = { seen = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload
+		`warning: 5:5: seen lives as long as its VM: each VM has its own, and a reload empties it | declare it as state = { seen = weir.state.lru { max = 10000 } }, which is shared, bounded and kept over a reload
+warning: 6:5: seen keeps the key although its value is nil: what is removed from a table takes up its place | declare it as state = { seen = weir.state.lru { max = 10000 } }, which is shared, bounded and kept over a reload
 `)
 	f("local names = {}\nfor _, n in ipairs { \"a\" } do names[n] = true end\nreturn weir.transform { metrics = function() end }", "")
 }

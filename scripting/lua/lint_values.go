@@ -114,7 +114,7 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 		f = l.used(e.Func, sc)
 		if f != nil && f.Fn != nil && f.Method {
 			if len(args) == 0 || !l.mayBeObject(args[0], sc) {
-				l.addFinding(false, e.Line(), f.Fn.Name, fmt.Errorf("cannot call %s without its %s: write a colon, %s", f.Name, owning(f.Name), colon(f.Name)), "")
+				l.addFinding(scripting.LintMissingColon, false, e.Line(), f.Fn.Name, fmt.Errorf("cannot call %s without its %s: write a colon, %s", f.Name, owning(f.Name), colon(f.Name)), "")
 			}
 			l.exprs(args, sc)
 			return l.rules.Result(f)
@@ -201,12 +201,12 @@ func (l *linter) checkArguments(e *ast.FuncCallExpr, f *known, args []ast.Expr, 
 	rest := len(params) > 0 && params[len(params)-1].Rest
 	if len(args) > len(params) && !rest {
 		// Functions that a language binds itself ignore further arguments.
-		l.addFinding(f.Fn.Fn == nil, e.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
+		l.addFinding(scripting.LintWrongArgument, f.Fn.Fn == nil, e.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
 	}
 	if f.Name == "ctx.route" && len(args) > 0 && l.rules.Def != nil {
 		if s, ok := args[0].(*ast.StringExpr); ok {
 			if _, err := l.rules.Def.Way(s.Value); err != nil {
-				l.addFinding(false, s.Line(), s.Value, err, "")
+				l.addFinding(scripting.LintUnknownOutput, false, s.Line(), s.Value, err, "")
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (l *linter) checkArguments(e *ast.FuncCallExpr, f *known, args []ast.Expr, 
 	for i := len(args); i < len(params) && !open; i++ {
 		if p := &params[i]; !p.Rest {
 			if msg := p.Accepts(nil); msg != "" {
-				l.addFinding(false, e.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+				l.addFinding(scripting.LintWrongArgument, false, e.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func multiple(e ast.Expr) bool {
 func (l *linter) argument(f *known, p *scripting.Param, a ast.Expr, sc *lintScope) {
 	wrong := func(msg string) {
 		if msg != "" {
-			l.addFinding(false, a.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+			l.addFinding(scripting.LintWrongArgument, false, a.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 		}
 	}
 	switch a := a.(type) {
@@ -290,7 +290,7 @@ func (l *linter) visitAs(p *scripting.Param, e ast.Expr, sc *lintScope) {
 				if i := slices.IndexFunc(p.Fields, func(q scripting.Param) bool { return q.Name == key.Value }); i >= 0 {
 					of = &p.Fields[i]
 				} else if !api.Open(p) {
-					l.addFinding(false, key.Line(), key.Value, fmt.Errorf("there is no key %q here", key.Value), config.DidYouMean(key.Value, scripting.Names(p.Fields)))
+					l.addFinding(scripting.LintUnknownKey, false, key.Line(), key.Value, fmt.Errorf("there is no key %q here", key.Value), config.DidYouMean(key.Value, scripting.Names(p.Fields)))
 				}
 			} else if f.Key != nil {
 				l.expr(f.Key, sc)

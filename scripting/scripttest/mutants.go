@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -81,7 +80,7 @@ func mutants(ctx context.Context, o Options, targets []target) (*Mutants, error)
 		if l == nil {
 			continue
 		}
-		ignored, err := ignoredLines(f.file)
+		ignored, err := ignoredLines(f.file, l)
 		if err != nil {
 			return nil, err
 		}
@@ -328,22 +327,17 @@ func spread(n int) []int {
 	return out
 }
 
-// ignoreComment is a comment that exempts mutants, with its reason.
-var ignoreComment = regexp.MustCompile(`^(.*?)(?:--|//)\s*weir:ignore\s+mutate\b[ \t]*(.*)$`)
-
-// ignoredLines returns the lines whose mutants are not tested: those with a comment, and
-// those after a comment that is alone in its line.
-func ignoredLines(f scripting.File) (map[int]bool, error) {
+// ignoredLines returns the lines whose mutants are not tested.
+func ignoredLines(f scripting.File, l scripting.Mutator) (map[int]bool, error) {
 	out := map[int]bool{}
-	alone := false // the line before has nothing but a comment
-	for i, line := range strings.Split(f.Text, "\n") {
-		m := ignoreComment.FindStringSubmatch(strings.TrimRight(line, "\r"))
-		if m != nil && strings.TrimSpace(m[2]) == "" {
-			return nil, f.Error(i+1, "", fmt.Errorf("weir:ignore mutate has no reason: write why no test can notice a change of the line"))
+	for _, c := range l.Ignores(f) {
+		if c.ID != scripting.LintMutate {
+			continue
 		}
-		comment := strings.HasPrefix(strings.TrimSpace(line), "--") || strings.HasPrefix(strings.TrimSpace(line), "//")
-		out[i+1] = m != nil || alone
-		alone = m != nil && strings.TrimSpace(m[1]) == "" || alone && comment
+		if c.Reason == "" {
+			return nil, f.Error(c.At, "", fmt.Errorf("weir:ignore mutate has no reason: write why no test can notice a change of the line"))
+		}
+		out[c.Line] = true
 	}
 	return out, nil
 }
