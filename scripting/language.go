@@ -109,6 +109,8 @@ type Call struct {
 	// Failed is called with an error that affects the record in a row. It returns
 	// whether the record is dropped or kept unchanged.
 	Failed func(row int, err *Error) (drop bool)
+	// Profile gets samples of the lines that run. nil: nobody profiles the node.
+	Profile *Profile
 }
 
 // DefaultMemory is the default of script.limits.memory.

@@ -33,6 +33,7 @@ var mutableGlobals = map[string]string{
 	"natives/prometheus/exporter/unix.process": "node_exporter keeps its flags in globals",
 	"scripting/node.allState":                  "the limit is for the memory of the process",
 	"scripting/js.patternClock":                "regexp2 has one clock for all patterns",
+	"scripting/js.profiling":                   "goja has one profiler per process",
 	"scripting/js.watching":                    "one goroutine watches the calls of all VMs",
 
 	// Caches and shared values: they affect memory and time, but no results.

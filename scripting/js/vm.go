@@ -26,6 +26,7 @@ type vm struct {
 	walked  time.Duration // duration of the last memory measurement
 	call    *scripting.Call
 	broken  bool
+	rooted  rooted // used in a profile
 
 	intrinsics intrinsics
 	loaded     map[*chunk]*goja.Object // module objects by file
@@ -171,6 +172,9 @@ func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Valu
 	call, ok := goja.AssertFunction(fn)
 	if !ok {
 		panic(fmt.Sprintf("BUG: hook %s is no function", v.hook))
+	}
+	if v.call != nil && v.call.Profile != nil {
+		call, args = v.rooted.call(v, v.call.Profile, fn, args)
 	}
 	v.rejected = nil
 	var out goja.Value

@@ -25,6 +25,7 @@ type budget struct {
 	held    func(limit int) int // what the VM holds
 	tripped error               // why the call was stopped, nil while it may go on
 	stop    atomic.Bool         // set from outside to end the call
+	sampler *sampler            // nil unless the call is profiled
 }
 
 // meter counts instructions. left is counted down to 0, where the other limits
@@ -130,7 +131,7 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 // start begins a call.
 func (b *budget) start(limit time.Duration, records int) {
 	now := time.Now()
-	heap, held := b.heap, b.held
+	heap, held, sampler := b.heap, b.held, b.sampler
 	long := max(1, int64(limit/usualTime)) // a call that may run longer may create more
 	bytes := long*stringBytes + int64(records)*stringBytesPerRecord
 	*b = budget{
@@ -140,6 +141,10 @@ func (b *budget) start(limit time.Duration, records int) {
 		threads: int(long) * maxThreads,
 		heap:    heap,
 		held:    held,
+		sampler: sampler,
+	}
+	if sampler != nil {
+		b.instr.left, b.instr.size = 1, sampler.start(slice)
 	}
 }
 
@@ -147,6 +152,10 @@ func (b *budget) start(limit time.Duration, records int) {
 func (b *budget) Done() <-chan struct{} {
 	b.instr.left--
 	if b.instr.left > 0 {
+		return nil
+	}
+	if b.sampler != nil && b.tripped == nil && b.sampler.step() {
+		b.instr.refill(1)
 		return nil
 	}
 	if b.checkLimits() != nil {
@@ -174,6 +183,9 @@ func (b *budget) checkLimits() error {
 	size := int64(slice)
 	if b.clock.tick(now) > slowSlice {
 		size = slice / 16
+	}
+	if b.sampler != nil {
+		size = b.sampler.start(size)
 	}
 	b.instr.refill(size)
 	if b.stop.Load() {
@@ -207,7 +219,12 @@ func (b *budget) check() error {
 // pause stops the time of the call, which waits for the outside until resume.
 func (b *budget) pause() error { return b.checkLimits() }
 
-func (b *budget) resume() { b.clock.skip(time.Now()) }
+func (b *budget) resume() {
+	b.clock.skip(time.Now())
+	if b.sampler != nil {
+		b.sampler.skip()
+	}
+}
 
 func (b *budget) stopCall(err error) error {
 	if b.tripped == nil {

@@ -37,3 +37,20 @@ func TestBudgetCountsScriptTime(t *testing.T) {
 	f(5*time.Millisecond, 51)   // most of it is the machine's
 	f(100*time.Millisecond, 11) // ten times the limit has passed
 }
+
+// TestSamplerLeavesOutWaits: the time that a call waits is not in its profile.
+func TestSamplerLeavesOutWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, done := &scripting.Profile{}, make(chan []scripting.ProfileSample)
+		go func() { done <- p.Collect(t.Context(), time.Second) }()
+		var b budget
+		b.sampler = (&vm{}).newSampler(p)
+		b.start(time.Minute, 0)
+		time.Sleep(105 * time.Millisecond) // in the bubble
+		b.resume()
+		if b.sampler.seen != 10 || p.Ticks() != 10 {
+			t.Errorf("%d ticks of %d are left out, want 10 of 10", b.sampler.seen, p.Ticks())
+		}
+		<-done
+	})
+}

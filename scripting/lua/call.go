@@ -99,6 +99,7 @@ func (f *lastFailure) restart() { f.text = f.inLoad }
 // Begin starts a call.
 func (v *vm) Begin(c *scripting.Call) {
 	v.call.params = c
+	v.budget.sampler = v.newSampler(c.Profile)
 	v.budget.heap.start(cmp.Or(c.Memory, scripting.DefaultMemory))
 	v.budget.heap.setting = ", the limit is script.limits.memory"
 	v.startLimits()

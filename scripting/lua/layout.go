@@ -114,6 +114,19 @@ func registryOf(L *lua.LState) *registry {
 	return *field[*registry](unsafe.Pointer(L), at.reg)
 }
 
+// nextInstruction returns the index of the instruction after the next one of a
+// frame, or 0 if gopher-lua is laid out differently.
+func nextInstruction(d *lua.Debug) int {
+	frame := reflect.ValueOf(d).Elem().FieldByName("frame")
+	if frame.Kind() != reflect.Pointer || frame.IsNil() {
+		return 0
+	}
+	if pc := frame.Elem().FieldByName("Pc"); pc.IsValid() && pc.CanInt() {
+		return int(pc.Int())
+	}
+	return 0
+}
+
 // room returns how many keys and how many array slots a table has room for.
 func room(t *lua.LTable) (keys, slots int) {
 	at, _ := theLayout()

@@ -32,8 +32,9 @@ type memory struct {
 	sent       *sinkMetrics  // of outbox
 	recent     recent
 	answers    answers
-	shadowed   atomic.Pointer[Difference] // what the step shadow found last
-	canaryTurn chan struct{}              // capacity 1, held while a new version may have a canary
+	shadowed   atomic.Pointer[Difference]        // what the step shadow found last
+	profile    atomic.Pointer[scripting.Profile] // nil: nobody profiles the node
+	canaryTurn chan struct{}                     // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex
 	current *Component // the newest component whose Run was called

@@ -99,7 +99,7 @@ func (k *call) limits(records int) *scripting.Call {
 	emit := int64(c.block.EmitLimit(c.script.Definition.Kind, records))
 	w.limits = scripting.Call{
 		Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: int(k.shareOf(records, emit)),
-		Now: k.Now, Failed: w.failed,
+		Now: k.Now, Failed: w.failed, Profile: c.mem.profile.Load(),
 	}
 	if k.run != nil {
 		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume

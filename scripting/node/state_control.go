@@ -18,6 +18,7 @@ func (c *Component) Control() http.Handler {
 	c.quarantineRoutes(m)
 	c.historyRoutes(m)
 	m.HandleFunc("POST /canary/{decision}", c.serveCanary)
+	m.HandleFunc("GET /profile", c.serveProfile)
 	return m
 }
 

@@ -1,0 +1,263 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
+	"github.com/weir-run/weir/scripting/js"
+	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
+	"github.com/weir-run/weir/stdlib"
+)
+
+// askProfile asks the node for a profile.
+func askProfile(ctx context.Context, n *harness, query string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	n.c.(component.Controller).Control().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/profile"+query, nil))
+	return w
+}
+
+// TestProfile: the line in which a script spends most of its time is at the top
+// of its profile.
+func TestProfile(t *testing.T) {
+	f := func(name, file, script string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			n := newHarness(t)
+			var err error
+			n.cat, err = registry.NewCatalog(registry.Options{
+				Languages: []scripting.Language{lua.New(), js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.cat.Refresh([]string{n.f.Write(file, script)})
+			r, _ := n.cat.Lookup("a.b")
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			n.swap(r, registrytest.Patient(""))
+			defer n.stop()
+			done := make(chan *httptest.ResponseRecorder)
+			go func() { done <- askProfile(t.Context(), n, "?seconds=1") }()
+			var answer *httptest.ResponseRecorder
+			for answer == nil {
+				n.send(text(t, 1, "a 1\n"))
+				select {
+				case answer = <-done:
+				default:
+				}
+			}
+			p, err := profile.Parse(answer.Body)
+			if err != nil {
+				t.Fatalf("status %d: %v", answer.Code, err)
+			}
+			want := checkTop(t, p, path.Base(file), script)
+			if name == "Lua" && !testing.Short() {
+				checkPprof(t, p, want)
+			}
+		})
+	}
+
+	// A loop.
+	f("Lua", "a/b.lua", `local weir = require "weir"
+local function slow(n)
+	local x = 0
+	for i = 1, n do
+		x = x + i * i * i * i * i * i * i * i * i * i * i * i -- in slow
+	end
+	return x
+end
+return weir.transform {
+	metrics = function(batch)
+		local x = slow(20000)
+		return x
+	end,
+}`)
+	f("Lua coroutine", "a/b.lua", `local weir = require "weir"
+return weir.transform {
+	metrics = function()
+		local co = coroutine.wrap(function()
+			local function slow()
+				for i = 1, 20000 do local x = i * i * i * i end -- in slow
+			end
+			slow()
+			return 1
+		end)
+		co()
+	end,
+}`)
+	f("JavaScript", "a/b.js", `import { defineTransform } from "weir";
+function slow(n) {
+	let x = 0;
+	for (let i = 0; i < n; i++) {
+		x += i * i * i * i * i * i * i * i * i * i * i * i * i; // in slow
+	}
+	return x;
+}
+export default defineTransform({
+	metrics(batch) {
+		const x = slow(20000);
+		if (x < 0) batch.drop();
+	},
+});`)
+	f("TypeScript", "a/b.ts", `import { defineTransform } from "weir";
+interface Point {
+	x: number;
+	y: number;
+}
+type Points = Array<Point>;
+
+export default defineTransform({
+	metrics(batch): void {
+		const all: Points = [];
+		const slow = (p: Point): number => {
+			let x: number = p.x;
+			for (let i = 0; i < 20000; i++) {
+				x += i * i * i * i * i * i * i * i * i * i * i * i * i; // in slow
+			}
+			return x;
+		};
+		all.push({ x: slow({ x: 1, y: 2 }), y: 1 });
+	},
+});`)
+
+	// A function of the library, in a line of its own between other lines.
+	f("Lua library", "a/b.lua", `local weir = require "weir"
+local function quick(n) for i = 1, n do local x = i * i end end
+return weir.transform {
+	metrics = function()
+		quick(20)
+		string.rep("x", 4000000) -- in metrics
+		quick(20)
+	end,
+}`)
+	f("JavaScript library", "a/b.js", `import { defineTransform } from "weir";
+const text = "[" + "1,".repeat(20000) + "1]";
+export default defineTransform({
+	metrics(batch) {
+		let x = 0;
+		JSON.parse(text); // in metrics
+		for (let i = 0; i < 20; i++) x += i;
+	},
+});`)
+
+	// Most samples have no outermost frame: the stack is too deep.
+	f("JavaScript recursion", "a/b.js", `import { defineTransform } from "weir";
+function deep(n) {
+	if (n > 0) return deep(n - 1) + 1;
+	let x = 0;
+	for (let i = 0; i < 20000; i++) x += i * i * i * i; // in deep
+	return x;
+}
+export default defineTransform({
+	metrics(batch) {
+		if (deep(100) < 0) batch.drop();
+	},
+});`)
+}
+
+// checkPprof checks that go tool pprof shows a line at the top.
+func checkPprof(t *testing.T, p *profile.Profile, want string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "profile.pb.gz")
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Write(out), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command("go", "tool", "pprof", "-top", "-lines", name).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	_, table, _ := strings.Cut(string(text), "cum%\n")
+	first, _, _ := strings.Cut(table, "\n")
+	fn, at, _ := strings.Cut(want, " ")
+	if !strings.Contains(first, fn+" ") || !strings.HasSuffix(first, at) {
+		t.Errorf("the first line is not %s:\n%s", want, text)
+	}
+}
+
+// checkTop checks that the line with a comment "in FUNCTION" has the most samples,
+// and returns it.
+func checkTop(t *testing.T, p *profile.Profile, file, script string) (want string) {
+	t.Helper()
+	for i, line := range strings.Split(script, "\n") {
+		for _, comment := range []string{"-- in ", "// in "} {
+			if _, fn, ok := strings.Cut(line, comment); ok {
+				want = fmt.Sprintf("%s %s:%d", fn, file, i+1)
+			}
+		}
+	}
+	lines, top, total := map[string]int64{}, "", int64(0)
+	for _, s := range p.Sample {
+		l := s.Location[0].Line[0]
+		at := fmt.Sprintf("%s %s:%d", l.Function.Name, path.Base(l.Function.Filename), l.Line)
+		if lines[at] += s.Value[0]; lines[at] > lines[top] {
+			top = at
+		}
+		total += s.Value[0]
+		if got := s.Label["node"]; len(got) != 1 || got[0] != "a.b.default" {
+			t.Errorf("the label node of a sample is %q", got)
+		}
+		if got := s.Label["component"]; len(got) != 1 || got[0] != "a.b" {
+			t.Errorf("the label component of a sample is %q", got)
+		}
+		if s.Value[1] != s.Value[0]*int64(scripting.ProfilePeriod) {
+			t.Errorf("%d samples are %d ns", s.Value[0], s.Value[1])
+		}
+	}
+	t.Logf("%d samples: %v", total, lines)
+	if top != want || lines[top]*10 < total*6 {
+		t.Errorf("the top line is %q with %d of %d samples, want %q with most of them", top, lines[top], total, want)
+	}
+	return want
+}
+
+// TestProfileRefused: there is one profile of a node at a time, of a limited
+// duration.
+func TestProfileRefused(t *testing.T) {
+	n := newHarness(t)
+	n.save(`return weir.transform { metrics = function() end }`, "")
+	defer n.stop()
+	f := func(query string, status int, want string) {
+		t.Helper()
+		w := askProfile(t.Context(), n, query)
+		if w.Code != status || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: got status %d, %s", query, w.Code, w.Body)
+		}
+	}
+	f("?seconds=0", 400, "seconds must be a number from 1 to 300")
+	f("?seconds=301", 400, "from 1 to 300")
+	f("?seconds=x", 400, `not "x"`)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan int)
+	// The profile ends with its client.
+	for range 2 {
+		go func() { done <- askProfile(ctx, n, "").Code }()
+	}
+	if got := <-done; got != 409 {
+		t.Errorf("the second profile has status %d, want 409", got)
+	}
+	f("", 409, "somebody else profiles "+n.ID)
+	cancel()
+	if got := <-done; got != 200 {
+		t.Errorf("the first profile has status %d, want 200", got)
+	}
+}
