@@ -169,7 +169,7 @@ func histories(ctx context.Context, t *terminal, dir string, asJSON bool) error 
 
 // historyOf asks the running weir for the history of a node, or reads it if no weir runs.
 func historyOf(ctx context.Context, dir, node string) (h nodeHistory, err error) {
-	err = checkScripted(ctx, dir, node)
+	err = checkScripted(ctx, dir, node, noVersions)
 	if _, ok := errors.AsType[*control.NotRunningError](err); ok {
 		all := versions.Look(dir).Histories()
 		if i := slices.IndexFunc(all, func(h versions.History) bool { return h.Node == node }); i >= 0 {
@@ -182,8 +182,11 @@ func historyOf(ctx context.Context, dir, node string) (h nodeHistory, err error)
 	return h, askJSON(ctx, dir, http.MethodGet, "/api/v0/control/"+node+"/history", nil, &h)
 }
 
-// checkScripted returns an error unless a node of the running weir is a script.
-func checkScripted(ctx context.Context, dir, node string) error {
+const noVersions = "has no versions"
+
+// checkScripted returns an error unless a node of the running weir is a script. native
+// says of another node what follows from that.
+func checkScripted(ctx context.Context, dir, node, native string) error {
 	nodes, err := nodesOf(ctx, dir)
 	if err != nil {
 		return err
@@ -191,7 +194,7 @@ func checkScripted(ctx context.Context, dir, node string) error {
 	var ids []string
 	for _, n := range nodes {
 		if n.ID == node && n.Version == "" {
-			return fmt.Errorf("%s is no script: it is built into weir and has no versions", node)
+			return fmt.Errorf("%s is no script: it is built into weir and %s", node, native)
 		}
 		if n.ID == node {
 			return nil

@@ -80,7 +80,7 @@ func versionCommandOf(t *terminal, use, short, long, example string, most int, r
 			if err := checkStorage(dir); err != nil {
 				return err
 			}
-			if err := checkScripted(cmd.Context(), dir, args[0]); err != nil {
+			if err := checkScripted(cmd.Context(), dir, args[0], noVersions); err != nil {
 				return err
 			}
 			version := ""
