@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,10 +52,14 @@ otherwise.`,
   weir check --test config.alloy
   weir check --scripts=../scripts /etc/weir
   weir check scripts`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case cmd.Flags().Changed("scripts.test-limit") && (!o.test || slices.ContainsFunc(args, isScripts)):
+				return errors.New("--scripts.test-limit is for --test with a config")
 			case len(args) > 1 && !slices.ContainsFunc(args, isScripts):
 				return fmt.Errorf("check takes one config, not %d; several files of a directory are one config", len(args))
+			case o.testLimit <= 0:
+				return fmt.Errorf("--scripts.test-limit must be greater than 0s, not %s", o.testLimit)
 			case len(args) == 0:
 				return errors.New("name a config to check, a file or a directory of *.alloy files")
 			}
@@ -71,6 +76,7 @@ otherwise.`,
 	cmd.Flags().StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	storageFlag(cmd.Flags(), &o.storage)
 	cmd.Flags().BoolVar(&o.test, "test", false, "run the tests of scripts")
+	cmd.Flags().DurationVar(&o.testLimit, "scripts.test-limit", scripttest.DefaultReloadLimit, "with --test and a config: as for weir run")
 	return cmd
 }
 
@@ -79,6 +85,8 @@ type checkOptions struct {
 	scripts string
 	storage string
 	test    bool
+
+	testLimit time.Duration
 }
 
 // versions returns the store of test results, which contains the scripts that
@@ -92,7 +100,7 @@ func (o checkOptions) versions() *versions.Store {
 
 func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) error {
 	var warned warnings
-	e, err := lookingEngine(path, o.scripts, o.storage, scriptsUse{checks: warned.checks(), versions: o.versions()})
+	e, err := lookingEngine(path, o.scripts, o.storage, scriptsUse{checks: warned.checks(), versions: o.versions(), testLimit: o.testLimit})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
 	"github.com/weir-run/weir/scripting/registry"
+	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -44,6 +45,7 @@ type runOptions struct {
 	sandbox     bool
 	sandboxAddr string
 	shutdown    time.Duration
+	testLimit   time.Duration
 	logFormat   string
 }
 
@@ -105,6 +107,8 @@ Exit codes:
 				return fmt.Errorf("run takes one config, not %d; several files of a directory are one config", len(args))
 			case len(args) == 0 && !o.sandbox:
 				return errors.New("name a config to run, or try the quickstart with --sandbox")
+			case o.testLimit <= 0:
+				return fmt.Errorf("--scripts.test-limit must be greater than 0s, not %s", o.testLimit)
 			case o.shutdown <= 0:
 				return fmt.Errorf("--shutdown-timeout must be greater than 0s, not %s", o.shutdown)
 			}
@@ -127,6 +131,7 @@ Exit codes:
 	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")
 	f.BoolVar(&o.test, "scripts.test", true, "test scripts before they take over, at the start and after a save")
+	f.DurationVar(&o.testLimit, "scripts.test-limit", scripttest.DefaultReloadLimit, "time limit for all tests of a script together, in time of the script; one test may take a quarter of it")
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
 	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; if its port is in use, a free port is chosen")
 	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "time limit for stopping; the last 30%, at most 3s, is for what does not stop by itself")
@@ -179,7 +184,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 			return os.LookupEnv(name)
 		}
 	}
-	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, lastGood: o.lastGood, versions: versions.Open(lock.Dir(), versions.DefaultLimits, s.telemetry.Logger()), lookupEnv: lookupEnv}
+	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, testLimit: o.testLimit, lastGood: o.lastGood, versions: versions.Open(lock.Dir(), versions.DefaultLimits, s.telemetry.Logger()), lookupEnv: lookupEnv}
 	use.compilers = registry.NewCompilers(0)
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
@@ -32,6 +34,7 @@ type scriptsUse struct {
 	versions  *versions.Store                           // nil: scripts have no history
 	lastGood  bool                                      // whether it replaces a script that cannot be used
 	untested  bool                                      // versions run without tests
+	testLimit time.Duration                             // of these tests; 0: scripttest.DefaultReloadLimit
 	compilers *registry.Compilers                       // nil: each folder has its own
 	lookupEnv func(name string) (value string, ok bool) // nil: os.LookupEnv
 }
@@ -54,7 +57,7 @@ func (u scriptsUse) options(dir string) registry.Options {
 		o.Outside.LookupEnv = os.LookupEnv
 	}
 	if !u.untested {
-		o.Test = scripttest.OnReload(langs, stdlib.Modules())
+		o.Test = scripttest.OnReload(langs, stdlib.Modules(), cmp.Or(u.testLimit, scripttest.DefaultReloadLimit))
 	}
 	return o
 }

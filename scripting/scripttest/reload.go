@@ -10,26 +10,24 @@ import (
 	"github.com/weir-run/weir/scripting/registry"
 )
 
-// reloadLimit is what all tests of a script may take together when it starts or
-// is saved, and reloadTest what one of them may, in time of the script: meanwhile
-// no other change is made. reloadWall bounds the rest, which is the machine's as well: a
-// save is not refused because it is busy.
-const (
-	reloadLimit = 2 * time.Second
-	reloadTest  = 500 * time.Millisecond
-	reloadWall  = 30 * time.Second
-	// maxReason is how many lines of a difference a node's health shows.
-	maxReason = 20
-)
+// DefaultReloadLimit is how long all tests of a script may take together when it starts
+// or is saved, in time of the script.
+const DefaultReloadLimit = 2 * time.Second
+
+// maxReason is how many lines of a difference a node's health shows.
+const maxReason = 20
 
 // OnReload returns what registry.Options.Test takes: it runs the test file
 // and the examples of a script, and its error names what failed.
 //
-// The tests end with their context, whose cause is then a part of the error.
-func OnReload(langs []scripting.Language, modules []*scripting.Module) func(context.Context, registry.Tested) error {
+// All tests of a script together may take limit, and one of them a quarter of it, in time
+// of the script. They may take fifteen times as long by the clock: a save is not refused
+// because the machine is busy. The tests also end with their context. Its cause is then a
+// part of the error.
+func OnReload(langs []scripting.Language, modules []*scripting.Module, limit time.Duration) func(context.Context, registry.Tested) error {
 	return func(ctx context.Context, t registry.Tested) error {
-		left := reloadLimit
-		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest, left: &left}
+		left := limit
+		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: limit / 4, left: &left}
 		target := target{suite: s, script: t.Script, test: t.Test}
 		l, base, _ := s.parts(t.Script.Path)
 		target.lang, target.name = l, s.component(base)
@@ -39,17 +37,17 @@ func OnReload(langs []scripting.Language, modules []*scripting.Module) func(cont
 		if ns := t.Folder.Namespace; ns != "" {
 			target.name = ns + "." + target.name
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, reloadWall,
-			fmt.Errorf("the tests took longer than %s", reloadWall))
+		wall := 15 * limit
+		ctx, cancel := context.WithTimeoutCause(ctx, wall, fmt.Errorf("the tests took longer than %s", wall))
 		defer cancel()
 		examples, _ := s.script(ctx, target)
 		tests, _ := s.testFile(ctx, target)
 		err := context.Cause(ctx)
 		if s.spent() {
-			err = fmt.Errorf("the tests took longer than %s of script time", reloadLimit)
+			err = fmt.Errorf("the tests took longer than %s of script time", limit)
 		}
 		if err != nil {
-			return fmt.Errorf(`cannot test %s: %w; make them faster, or write script { on_reload = "swap" }`, t.Script.Name, err)
+			return fmt.Errorf(`cannot test %s: %w; make them faster, raise --scripts.test-limit, or write script { on_reload = "swap" }`, t.Script.Name, err)
 		}
 		return firstProblem(examples, tests)
 	}

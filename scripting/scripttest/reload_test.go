@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
@@ -31,10 +32,15 @@ const tested = "acme.http.mark"
 
 func newSaved(t *testing.T) *saved {
 	t.Helper()
+	return newSavedWithin(t, scripttest.DefaultReloadLimit)
+}
+
+func newSavedWithin(t *testing.T, limit time.Duration) *saved {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scripts")
 	langs := []scripting.Language{lua.New(), js.New()}
 	c, err := registry.NewCatalog(registry.Options{
-		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules()),
+		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules(), limit),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +156,11 @@ func TestOnReloadTakesTooLong(t *testing.T) {
 	s.write("http/mark.lua", mark("a", "a"))
 	s.reload("")
 	s.write("http/mark_test.lua", strings.Repeat("it(\"loops\", function() while true do end end)\n", 20))
-	s.reload(`the tests took longer than 2s of script time; make them faster, or write script { on_reload = "swap" }`)
+	s.reload(`the tests took longer than 2s of script time; make them faster, raise --scripts.test-limit, or write script { on_reload = "swap" }`)
+	s = newSavedWithin(t, 200*time.Millisecond)
+	s.write("http/mark.lua", mark("a", "a"))
+	s.write("http/mark_test.lua", strings.Repeat("it(\"loops\", function() while true do end end)\n", 20))
+	s.reload("the tests took longer than 200ms of script time")
 }
 
 // setScript sets the block script of a scripted component's arguments.
