@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/starter"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	"github.com/weir-run/weir/engine/tap"
 )
 
 // shells are the supported shells for completion scripts.
@@ -92,6 +93,7 @@ var flagValues = map[string][]string{
 	"weir audit --format":         auditFormats,
 	"weir quarantine ls --format": stateFormats,
 	"weir state ls --format":      stateFormats,
+	"weir tap --format":           tap.Formats,
 	"weir test --format":          formats,
 }
 

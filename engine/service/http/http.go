@@ -59,6 +59,7 @@ type Service struct {
 	failures *failures
 	metrics  *metrics
 	streams  atomic.Int64  // clients that follow the events of reloads
+	taps     atomic.Int64  // clients that follow the records of a node
 	closing  chan struct{} // closed when Run is about to end
 
 	posture atomic.Pointer[posture] // how TCP connections are accepted; written under updating

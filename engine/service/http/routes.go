@@ -47,6 +47,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/reloads", owned, with(reloads)},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents)},
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch)},
+		{"GET /api/v0/tap/{id...}", owned, with(s.tapped)},
 		{"/api/v0/component/{path...}", served, with(componentHandler)},
 		{"/api/v0/control/{path...}", owned, with(controlHandler)},
 		{"GET /debug/pprof/", owned, pprof.Index},
