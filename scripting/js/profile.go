@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dop251/goja"
 	"github.com/google/pprof/profile"
@@ -15,14 +16,20 @@ import (
 
 // gojaProfile shares goja's profiler, of which there is one in the process,
 // between the profiles of nodes. It samples all VMs. To find the node of a
-// sample, profiled hooks are called by a function in a file of its own, which
+// sample, while it runs hooks are called by a function in a file of its own, which
 // is the outermost frame of their samples.
 type gojaProfile struct {
+	running atomic.Bool
+
 	mu  sync.Mutex
 	out *bytes.Buffer        // of goja; nil: it does not run
 	of  map[string]*profiled // by the name of the file
 	n   int                  // profiles so far
 }
+
+// rootFile begins the names of these files. No script has such a name. A node that
+// is not profiled uses the name itself.
+const rootFile = "\x00profile"
 
 // profiled is a profile of a node.
 type profiled struct {
@@ -34,8 +41,11 @@ type profiled struct {
 var profiling gojaProfile
 
 // join returns the name of the file for calls of a profile. It starts goja's
-// profiler if necessary. If p has ended, the file has no profile.
+// profiler if necessary. If p is nil or has ended, the file has no profile.
 func (g *gojaProfile) join(p *scripting.Profile, prog *program) string {
+	if p == nil {
+		return rootFile
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var e *profiled
@@ -46,7 +56,7 @@ func (g *gojaProfile) join(p *scripting.Profile, prog *program) string {
 	}
 	if e == nil {
 		g.n++
-		e = &profiled{p, fmt.Sprintf("profile %d", g.n), map[string]bool{}}
+		e = &profiled{p, fmt.Sprintf("%s %d", rootFile, g.n), map[string]bool{}}
 		if !p.OnEnd(func() { g.leave(e) }) {
 			return e.file
 		}
@@ -73,6 +83,7 @@ func (g *gojaProfile) leave(e *profiled) {
 		}
 	}
 	g.out = nil
+	g.running.Store(false)
 	delete(g.of, e.file)
 	if len(g.of) > 0 {
 		g.start()
@@ -87,6 +98,7 @@ func (g *gojaProfile) start() {
 	if err := goja.StartProfile(g.out); err != nil {
 		panic("BUG: " + err.Error())
 	}
+	g.running.Store(true)
 }
 
 // sameName matches what goja appends to the names of functions that are not
@@ -97,10 +109,11 @@ var sameName = regexp.MustCompile(`\.\d+$`)
 func (g *gojaProfile) add(s *profile.Sample) {
 	var owner *profiled
 	var stack []scripting.Frame
+	rooted := false
 	for _, at := range s.Location {
 		for _, l := range at.Line {
-			if e := g.of[l.Function.Filename]; e != nil {
-				owner = e
+			if strings.HasPrefix(l.Function.Filename, rootFile) {
+				rooted, owner = true, g.of[l.Function.Filename]
 				continue
 			}
 			name := sameName.ReplaceAllString(l.Function.Name, "")
@@ -110,7 +123,7 @@ func (g *gojaProfile) add(s *profile.Sample) {
 			stack = append(stack, scripting.Frame{File: l.Function.Filename, Line: int(l.Line), Func: name})
 		}
 	}
-	if owner == nil {
+	if !rooted {
 		owner = g.ownerOf(stack)
 	}
 	if owner == nil {
@@ -142,7 +155,7 @@ func (g *gojaProfile) ownerOf(stack []scripting.Frame) (owner *profiled) {
 	return owner
 }
 
-// rooted are the functions that call hooks in a profile.
+// rooted are the functions that call hooks while goja's profiler runs.
 type rooted struct {
 	p    *scripting.Profile
 	file string
@@ -151,7 +164,7 @@ type rooted struct {
 
 // call returns a function that calls a hook with args, and its arguments.
 func (r *rooted) call(v *vm, p *scripting.Profile, hook goja.Value, args []goja.Value) (goja.Callable, []goja.Value) {
-	if r.p != p {
+	if r.by == nil || r.p != p {
 		*r = rooted{p, profiling.join(p, v.prog), map[int]goja.Value{}}
 	}
 	if r.by[len(args)] == nil {

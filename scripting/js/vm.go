@@ -26,7 +26,7 @@ type vm struct {
 	walked  time.Duration // duration of the last memory measurement
 	call    *scripting.Call
 	broken  bool
-	rooted  rooted // used in a profile
+	rooted  rooted // used while goja's profiler runs
 
 	intrinsics intrinsics
 	loaded     map[*chunk]*goja.Object // module objects by file
@@ -173,7 +173,7 @@ func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Valu
 	if !ok {
 		panic(fmt.Sprintf("BUG: hook %s is no function", v.hook))
 	}
-	if v.call != nil && v.call.Profile != nil {
+	if v.call != nil && (v.call.Profile != nil || profiling.running.Load()) {
 		call, args = v.rooted.call(v, v.call.Profile, fn, args)
 	}
 	v.rejected = nil

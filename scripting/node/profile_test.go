@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -30,26 +31,32 @@ func askProfile(ctx context.Context, n *harness, query string) *httptest.Respons
 	return w
 }
 
+// newProfiled returns a node that runs a script of any language.
+func newProfiled(t *testing.T, file, script string) *harness {
+	n := newHarness(t)
+	var err error
+	n.cat, err = registry.NewCatalog(registry.Options{
+		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.cat.Refresh([]string{n.f.Write(file, script)})
+	r, _ := n.cat.Lookup("a.b")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	n.swap(r, registrytest.Patient(""))
+	return n
+}
+
 // TestProfile: the line in which a script spends most of its time is at the top
 // of its profile.
 func TestProfile(t *testing.T) {
 	f := func(name, file, script string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			n := newHarness(t)
-			var err error
-			n.cat, err = registry.NewCatalog(registry.Options{
-				Languages: []scripting.Language{lua.New(), js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.cat.Refresh([]string{n.f.Write(file, script)})
-			r, _ := n.cat.Lookup("a.b")
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			n.swap(r, registrytest.Patient(""))
+			n := newProfiled(t, file, script)
 			defer n.stop()
 			done := make(chan *httptest.ResponseRecorder)
 			go func() { done <- askProfile(t.Context(), n, "?seconds=1") }()
@@ -155,7 +162,16 @@ export default defineTransform({
 	},
 });`)
 
-	// Most samples have no outermost frame: the stack is too deep.
+	// Most samples have no outermost frame: the code runs after an await, or the
+	// stack is too deep.
+	f("JavaScript await", "a/b.js", `import { defineTransform } from "weir";
+export default defineTransform({
+	async metrics(batch) {
+		let x = await Promise.resolve(0);
+		for (let i = 0; i < 20000; i++) x += i * i * i * i; // in metrics
+		if (x < 0) batch.drop();
+	},
+});`)
 	f("JavaScript recursion", "a/b.js", `import { defineTransform } from "weir";
 function deep(n) {
 	if (n > 0) return deep(n - 1) + 1;
@@ -259,5 +275,62 @@ func TestProfileRefused(t *testing.T) {
 	cancel()
 	if got := <-done; got != 200 {
 		t.Errorf("the first profile has status %d, want 200", got)
+	}
+}
+
+// TestProfilesOfJavaScript: goja has one profiler for all nodes, but a profile has
+// the samples of its node only, also if profiles of several nodes overlap.
+func TestProfilesOfJavaScript(t *testing.T) {
+	const script = `import { defineTransform } from "weir";
+function %s() {
+	let x = 0;
+	for (let i = 0; i < 20000; i++) x += i * i * i * i;
+	return x;
+}
+export default defineTransform({
+	metrics(batch) {
+		if (%s() < 0) batch.drop();
+	},
+});`
+	names := []string{"one", "two", "three"} // the last one is not profiled
+	var nodes []*harness
+	for _, name := range names {
+		n := newProfiled(t, "a/b.js", fmt.Sprintf(script, name, name))
+		defer n.stop()
+		nodes = append(nodes, n)
+	}
+	answers := make([]*httptest.ResponseRecorder, 2)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() { answers[i] = askProfile(t.Context(), nodes[i], fmt.Sprintf("?seconds=%d", i+1)) })
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	for running := true; running; {
+		for _, n := range nodes {
+			n.send(text(t, 1, "a 1\n"))
+		}
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	for i, answer := range answers {
+		p, err := profile.Parse(answer.Body)
+		if err != nil {
+			t.Fatalf("status %d: %v", answer.Code, err)
+		}
+		if len(p.Sample) == 0 {
+			t.Errorf("the profile of node %s has no samples", names[i])
+		}
+		for _, f := range p.Function {
+			if f.Name != names[i] && f.Name != "metrics" {
+				t.Errorf("the profile of node %s has the function %s", names[i], f.Name)
+			}
+		}
 	}
 }
