@@ -85,16 +85,17 @@ var (
 
 // permit contains the result of the grants for the host of a request.
 type permit struct {
-	host   string
-	named  bool // a pattern contains it without a star
-	listed bool // it is an address, or a name that identifies the service
-	proxy  bool // it is requested through a proxy, whose address is in the config
+	host    string
+	named   bool // a pattern contains it without a star
+	private bool // private networks are permitted
+	listed  bool // it is an address, or a name that identifies the service
+	proxy   bool // it is requested through a proxy, whose address is in the config
 }
 
 // check reports whether an address may be connected to for the host.
 func (p permit) check(a netip.Addr) error {
 	switch r := reachOf(a); {
-	case r == public, r == local && p.named, p.listed:
+	case r == public, r == local && (p.named || p.private), p.listed:
 		return nil
 	case r == local:
 		return &DeniedError{Err: fmt.Errorf("cannot connect to %s: its address %s is of a private network, which only a pattern that names the host grants, without a star", p.host, a)}

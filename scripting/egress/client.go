@@ -23,6 +23,9 @@ type Options struct {
 	// Granted are the allowed URLs. If there are Needed ones, a URL must be in
 	// both.
 	Granted, Needed []grant.URL
+	// Private also permits hosts of private networks that a pattern with a star
+	// contains.
+	Private bool
 	// Settings are the connection settings: TLS and the proxy.
 	Settings httpclient.Arguments
 	// UserAgent is the User-Agent header of requests.
@@ -117,7 +120,7 @@ func (c *Client) permit(req *http.Request) (permit, error) {
 	if len(c.o.Needed) > 0 && !slices.ContainsFunc(c.o.Needed, matches) {
 		return permit{}, &DeniedError{Err: fmt.Errorf("cannot ask %s: the script's needs.http does not name it", grant.Shown(req.URL))}
 	}
-	p := permit{host: t.Host()}
+	p := permit{host: t.Host(), private: c.o.Private}
 	p.named = slices.ContainsFunc(c.o.Granted, func(u grant.URL) bool { return u.Named() && u.Match(t) })
 	addr, err := netip.ParseAddr(t.Host())
 	p.listed = p.named && (err == nil || slices.Contains(metadataNames, t.Host()))

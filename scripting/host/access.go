@@ -33,8 +33,12 @@ type Outside struct {
 	// Exec runs a program.
 	Exec func(ctx context.Context, c egress.Command) (egress.CommandResult, error)
 	// GrantAll grants all needs of scripts, even without grants in their blocks.
-	// It is for tests, in which the resources are not real.
+	// It is for tests, in which the resources are not real, and for weir run --try, by
+	// which the user of the script grants them.
 	GrantAll bool
+	// GrantPrivate also grants requests to private networks, which a pattern with a
+	// star does not.
+	GrantPrivate bool
 	// Manual delays automatic actions: a source is first polled after its
 	// interval, or by Component.Poll.
 	Manual bool
@@ -106,7 +110,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	}
 	if w.needs.HTTP {
 		w.http, err = egress.New(egress.Options{
-			Granted: g.URLs, Needed: w.needs.URLs, Settings: o.Client,
+			Granted: g.URLs, Needed: w.needs.URLs, Private: w.outside.GrantPrivate, Settings: o.Client,
 			UserAgent: o.UserAgent, Transport: w.outside.HTTP, Wrap: w.outside.WrapHTTP,
 		})
 		if err != nil {
