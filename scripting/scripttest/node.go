@@ -56,6 +56,11 @@ type testNode struct {
 // newNode builds the component of a name with the attributes and blocks of its
 // block in the config language. at is where body stands, for mistakes in it.
 func newNode(ctx context.Context, c component.Catalog, name, body string, at config.Span) (*testNode, error) {
+	return newNodeAt(ctx, began, c, name, body, at)
+}
+
+// newNodeAt is newNode with the time at which the clock begins.
+func newNodeAt(ctx context.Context, began time.Time, c component.Catalog, name, body string, at config.Span) (*testNode, error) {
 	reg, ok := c.Lookup(name)
 	if !ok {
 		if hint := config.DidYouMean(name, c.Names()); hint != "" {

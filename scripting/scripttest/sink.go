@@ -178,6 +178,9 @@ func (s *session) drainMethod() scripting.Function {
 	}
 }
 
+// lossReasons are why a sink loses records.
+var lossReasons = []string{"rejected", "script", "script_error", "quarantine"}
+
 // outcomeMethod is the method of what came out that tells what became of the
 // records, of a sink.
 var outcomeMethod = scripting.Function{
@@ -199,7 +202,7 @@ var outcomeMethod = scripting.Function{
 		if d.waiting > 0 {
 			m.Set("after", d.after.Seconds())
 		}
-		for _, reason := range []string{"rejected", "script", "script_error", "quarantine"} {
+		for _, reason := range lossReasons {
 			if n := d.lost[reason]; n > 0 {
 				lost.Set(reason, int64(n))
 			}
