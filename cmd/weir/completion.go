@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/tap"
+	"github.com/weir-run/weir/scripting/scripttest"
 )
 
 // shells are the supported shells for completion scripts.
@@ -89,6 +90,7 @@ var flagValues = map[string][]string{
 	"weir new project --lang":     starter.Languages(),
 	"weir doc --lang":             {"both", "lua", "js"},
 	"weir journal stats --format": journalFormats,
+	"weir run --input-format":     scripttest.InputFormats,
 	"weir run --log.format":       telemetry.Formats,
 	"weir audit --format":         auditFormats,
 	"weir quarantine ls --format": stateFormats,
@@ -100,7 +102,7 @@ var flagValues = map[string][]string{
 // completeFlags completes the values of the flags of a command and of its
 // subcommands.
 func completeFlags(cmd *cobra.Command) {
-	for _, name := range []string{"format", "kind", "lang", "log.format", "scripts", "signal", "storage.path"} {
+	for _, name := range []string{"format", "input-format", "kind", "lang", "log.format", "scripts", "signal", "storage.path"} {
 		complete := cobra.CompletionFunc(directories)
 		if values := flagValues[cmd.CommandPath()+" --"+name]; values != nil {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)

@@ -221,7 +221,7 @@ func outputPattern(text string) *regexp.Regexp {
 var makefileTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
 // runLine runs one command line. The targets of make must be in the Makefile.
-// weir run is started and must become ready. It runs until the next weir run or
+// weir run, except with --once, is started and must become ready. It runs until the next weir run or
 // the end of the page, so that other commands can communicate with it.
 func (d *docRunner) runLine(t *testing.T, line string) (out string, err error) {
 	words := strings.Fields(line)
@@ -243,7 +243,7 @@ func (d *docRunner) runLine(t *testing.T, line string) (out string, err error) {
 			}
 		}
 		return "", nil
-	case strings.HasPrefix(line, "weir run "):
+	case strings.HasPrefix(line, "weir run ") && !strings.Contains(line, " --once"):
 		d.stop(t)
 		return "", d.start(line)
 	case slices.Contains([]string{"weir", "source", "cat", "cp", "curl", "mkdir", "sed", "touch"}, words[0]):

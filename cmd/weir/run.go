@@ -47,13 +47,14 @@ type runOptions struct {
 	shutdown    time.Duration
 	testLimit   time.Duration
 	logFormat   string
+	try         tryOptions
 }
 
 func runCommand(t *terminal) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [CONFIG]",
-		Short: "Run a config",
+		Short: "Run a config, or try a script",
 		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT.
 weir then stops within --shutdown-timeout: sources finish the work that they have
 begun. Work that has not ended by then is cut off, or abandoned and named in the
@@ -79,6 +80,18 @@ config, where sys.env("WEIR_SANDBOX_URL") returns it. Without CONFIG, it runs a
 quickstart: metrics of this host and of weir itself, through a script, into that
 Prometheus.
 
+With --try, weir needs no config. It runs a script with the metrics of this host, or with
+sample log lines if the script accepts no metrics, and prints which records the script changed,
+dropped and added. It repeats this when you save the script, a file that the script uses,
+or --input. --input gives other records: the text form of the examples in scripts, what
+targets expose, OpenMetrics, JSON lines or log lines, up to 8 MiB. The arguments are those
+under "Example Args:" in the first comment of the script; --arg replaces one. A source
+is polled once, and weir prints what it emits. Requests, files, programs and
+environment variables are not used unless you set --allow: weir prints the requests of
+a sink and answers them with status 200. The clock stands still; --advance=1m lets a minute
+pass. Ctrl-C ends with exit code 0. With --once, the script runs once, and the exit code
+is 1 if it fails.
+
 The page, the API and profiles are for the user that weir runs as. On a terminal,
 weir prints a link that opens the page; 'weir page' prints another at any time and
 explains how API clients authenticate. Other users can read only /metrics, the state
@@ -100,13 +113,22 @@ Exit codes:
      another weir uses or that is no directory, an address that is in use`,
 		Example: `  weir run --sandbox
   weir run config.alloy
+  weir run --try scripts/ops/tidy.lua
+  weir run --try parse.ts --input app.log --arg site=berlin
   weir run --storage.path=/var/lib/weir --server.http.listen-addr=0.0.0.0:12345 /etc/weir`,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.try.file != "" {
+				t.log = func() *slog.Logger { return nil } // people read what is printed
+			}
+			switch err := o.try.check(cmd, args); {
+			case err != nil:
+				return err
+			case cmd.Flags().Changed("try"):
+				return nil
 			case len(args) > 1:
 				return fmt.Errorf("run takes one config, not %d; several files of a directory are one config", len(args))
 			case len(args) == 0 && !o.sandbox:
-				return errors.New("name a config to run, or try the quickstart with --sandbox")
+				return errors.New("name a config to run, try the quickstart with --sandbox, or a script with --try")
 			case o.testLimit <= 0:
 				return fmt.Errorf("--scripts.test-limit must be greater than 0s, not %s", o.testLimit)
 			case o.shutdown <= 0:
@@ -116,6 +138,10 @@ Exit codes:
 		},
 		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("try") {
+				o.try.scripts = o.scripts
+				return o.try.run(cmd.Context(), t, os.Stdin)
+			}
 			path := ""
 			if len(args) == 1 {
 				path = args[0]
@@ -135,6 +161,7 @@ Exit codes:
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
 	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; if its port is in use, a free port is chosen")
 	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "time limit for stopping; the last 30%, at most 3s, is for what does not stop by itself")
+	o.try.addFlags(f)
 	f.StringVar(&o.logFormat, "log.format", "", "logfmt or json; overrides the block logging")
 	return cmd
 }
