@@ -1,6 +1,9 @@
 package scripting
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // The identifiers of findings. docs/lint.md describes them.
 const (
@@ -16,6 +19,8 @@ const (
 	LintMissingNeed    = "missing-need"
 	LintSeriesHook     = "series-hook"
 	LintUnboundedCache = "unbounded-cache"
+	LintSlowPattern    = "slow-pattern"
+	LintUnusedNeed     = "unused-need"
 	LintBadIgnore      = "bad-ignore"
 )
 
@@ -27,6 +32,7 @@ const LintMutate = "mutate"
 var LintIDs = []string{
 	LintUnknownMember, LintUnknownGlobal, LintUnknownKey, LintUnknownOutput, LintWrongArgument, LintMissingColon,
 	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintSeriesHook, LintUnboundedCache,
+	LintSlowPattern, LintUnusedNeed,
 }
 
 // Finding is a linter's finding in a line, without running it.
@@ -64,6 +70,40 @@ type TestLinter interface {
 	// LintTest compiles a test file and returns findings in it. The error joins an
 	// *Error for every compile error.
 	LintTest(f File, env Env, api *TestAPI) ([]Finding, error)
+}
+
+// UnusedNeeds returns warnings about needs of a definition in main that no file uses.
+// A name that occurs anywhere else in the code counts as a use.
+func UnusedNeeds(d *Definition, main File, all []File, tokens func(string) []Token) (out []Finding) {
+	if d == nil || d.Needs.None() {
+		return nil
+	}
+	uses, keys := map[string]int{}, map[string]Token{}
+	for _, f := range all {
+		ts := tokens(f.Text)
+		for i, t := range ts {
+			name := t.Text
+			if t.Kind == TokenString {
+				name = strings.Trim(name, "\"'")
+			}
+			uses[name]++
+			if f.Name == main.Name && i+1 < len(ts) && (ts[i+1].Text == "=" || ts[i+1].Text == ":") {
+				keys[name] = t
+			}
+		}
+	}
+	n := d.Needs
+	declared := map[string]bool{"http": n.HTTP, "env": len(n.Env) > 0, "read": n.Read, "exec": n.Exec}
+	for _, kind := range NeedKinds {
+		key, ok := keys[kind]
+		if !ok || !declared[kind] || uses[kind] > 1 {
+			continue
+		}
+		e := main.Error(key.Line, HookLoad, fmt.Errorf("needs.%s is declared, but the script does not use ctx.%s", kind, kind))
+		e.ID, e.Col, e.Hint = LintUnusedNeed, key.At-strings.LastIndexByte(main.Text[:key.At], '\n'), "remove it from needs, and from the block allow of the config"
+		out = append(out, Finding{Err: e, Warning: true})
+	}
+	return out
 }
 
 // Accepts returns why a constant is not a valid argument, or "" if it is.

@@ -39,6 +39,15 @@ func (p *program) lint(names globals) {
 		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
 		l.findUnknown()
 		l.node(c.tree, (*lintScope)(nil).inner())
+		if def != nil {
+			var all []scripting.File
+			for _, c := range p.files {
+				if c.smap != nil {
+					all = append(all, c.file)
+				}
+			}
+			l.found = append(l.found, scripting.UnusedNeeds(def, c.file, all, tokensOf)...)
+		}
 		p.found = append(p.found, scripting.Ignoring(c.file, ignoresOf(c.file), l.found)...)
 		c.exprs = l.exprs
 	}

@@ -53,7 +53,7 @@ func TestLintBySignal(t *testing.T) {
 	stream("s.line", `3:3: a stream has no "line": there is labels and drop()`)
 	sink := func(body string, want ...string) {
 		t.Helper()
-		findingsIn(t, "defineSink({ needs: { http: true }, async send(batch, ctx) {", body, "} })", want...)
+		findingsIn(t, "defineSink({ needs: { http: true }, async send(batch, ctx) {", body, "}, teardown(ctx) { ctx.http } })", want...)
 	}
 	sink("await ctx.http.post(ctx.args.url, { body: batch.text() })", `3:30: there is no argument "url": declare it in args`)
 	sink("if (batch.length > 1) return ctx.retry({ after: '1s' })")

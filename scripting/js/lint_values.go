@@ -9,6 +9,7 @@ import (
 
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/parser"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
@@ -64,6 +65,8 @@ func (l *linter) expr(e ast.Expression, sc *lintScope) *known {
 		}
 		l.expr(e.Value, sc)
 	case *ast.MetaProperty:
+	case *ast.RegExpLiteral:
+		l.pattern(e)
 	case nil:
 	default:
 		l.inside(e, sc)
@@ -87,6 +90,15 @@ func (l *linter) ident(id *ast.Identifier, sc *lintScope) *known {
 		return testModuleOf(t.api).global(name)
 	}
 	return nil
+}
+
+// pattern warns of a pattern that does not run on Go's regexp.
+func (l *linter) pattern(e *ast.RegExpLiteral) {
+	_, err := parser.TransformRegExp(e.Pattern, strings.Contains(e.Flags, "s"), strings.Contains(e.Flags, "u"))
+	if _, slow := errors.AsType[parser.RegexpErrorIncompatible](err); slow {
+		l.addFinding(scripting.LintSlowPattern, true, e.Idx0(), errors.New("the pattern runs on a slower engine that backtracks: it has a lookahead, a lookbehind or a backreference"),
+			"write a pattern without them, or test the rest of the text in code")
+	}
 }
 
 // member returns what is known of owner.name.

@@ -147,6 +147,13 @@ func (l *linter) run(globals map[string]*known) {
 	l.block(stmts, (*lintScope)(nil).inner())
 	l.unknownGlobals()
 	l.absentCalls()
+	if l.rules.Def != nil {
+		var all []scripting.File
+		for _, c := range l.prog.files {
+			all = append(all, c.file)
+		}
+		l.found = append(l.found, scripting.UnusedNeeds(l.rules.Def, l.file, all, tokensOf)...)
+	}
 	l.found = scripting.Ignoring(l.file, ignoresOf(l.file), l.found)
 }
 

@@ -75,6 +75,7 @@ export default defineTransform({
 
   logs(batch, ctx) {
     const { labels, metadata, json: asJSON, time: asTime, time_format: layout, pattern } = ctx.args;
+    // weir:ignore slow-pattern it runs once for each batch, on a short text
     const names = pattern ? Array.from(String(pattern).matchAll(/\(\?P?<(\w+)>|\((?!\?)/g), (m) => m[1]) : NAMES;
     let unparsed = 0;
 
