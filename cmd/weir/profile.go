@@ -96,11 +96,24 @@ func profileNodes(ctx context.Context, dir string, nodes []string, seconds int) 
 	if len(got) == 0 {
 		return nil, errors.Join(errs...)
 	}
-	all, err := profile.Merge(got)
+	all, err := mergeProfiles(got)
 	if err != nil {
-		return nil, errors.Join(append(errs, fmt.Errorf("cannot merge the profiles: %w", err))...)
+		return nil, errors.Join(append(errs, err)...)
 	}
 	return all, errors.Join(errs...)
+}
+
+// mergeProfiles merges profiles of the same time, whose durations are not added.
+func mergeProfiles(ps []*profile.Profile) (*profile.Profile, error) {
+	all, err := profile.Merge(ps)
+	if err != nil {
+		return nil, fmt.Errorf("cannot merge the profiles: %w", err)
+	}
+	all.DurationNanos = ps[0].DurationNanos
+	for _, p := range ps[1:] {
+		all.DurationNanos = max(all.DurationNanos, p.DurationNanos)
+	}
+	return all, nil
 }
 
 func profileNode(ctx context.Context, dir, id string, seconds int) (*profile.Profile, error) {
