@@ -189,7 +189,8 @@ func (r *trialRecord) likeness() [][2]string {
 }
 
 // similarity is how many parts two records share; 0 if they do not share half of the
-// parts of the smaller one, or more than half if both name and value differ. Lines share a part of a line.
+// parts of the smaller one, or more than half if both name and value differ. Lines of the same stream
+// are always alike. Lines share a part of a line.
 func similarity(a, b *trialRecord) float64 {
 	shared, sizeA, sizeB := 0.0, 0, 0
 	for _, f := range a.fields {
@@ -213,6 +214,9 @@ func similarity(a, b *trialRecord) float64 {
 		}
 	}
 	// The labels job and instance alone do not make two samples alike.
+	if a.name == "" && b.name == "" && a.series == b.series {
+		return shared + 0.001 // a script may replace the whole line
+	}
 	if half := float64(min(sizeA, sizeB)) / 2; shared < half || shared == half && a.name != b.name && a.rest != b.rest {
 		return 0
 	}

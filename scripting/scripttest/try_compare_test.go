@@ -45,5 +45,9 @@ func TestCompareTrial(t *testing.T) {
 		Trial{Changed: []Change{{"a{x=\"2\",y=\"2\"} 2", []FieldChange{{"label y", "2", "3"}}}}, Dropped: []string{"a{x=\"1\",y=\"1\"} 1"}})
 	f("lines", "{app=\"a\"} password=1 user=x\n{app=\"a\"} other\n", "{app=\"a\"} password=* user=x\n",
 		Trial{Changed: []Change{{"{app=\"a\"} password=1 user=x", []FieldChange{{"line", "password=1 user=x", "password=* user=x"}}}}, Dropped: []string{"{app=\"a\"} other"}})
+	f("a line in the same stream", "{app=\"a\"} 0 request took 1\n", "{app=\"a\"} x\n",
+		Trial{Changed: []Change{{"{app=\"a\"} 0 request took 1", []FieldChange{{"line", "0 request took 1", "x"}}}}})
+	f("a line without labels", "{} 0 request took 1\n", "{} x\n",
+		Trial{Changed: []Change{{"{} 0 request took 1", []FieldChange{{"line", "0 request took 1", "x"}}}}})
 	f("metadata of lines", "{app=\"a\"} x\n", "{app=\"a\"} {id=\"1\"} x\n", Trial{Changed: []Change{{"{app=\"a\"} x", []FieldChange{{"metadata id", "", "1"}}}}})
 }

@@ -49,7 +49,7 @@ func (p Pretty) Trial(tr *Trial, limit int) {
 	}
 	for i, text := range tr.Outside {
 		if i == 0 {
-			line("1", "not done; --allow permits it:")
+			line("1", map[bool]string{true: "not sent, but answered with status 200; --allow sends it:", false: "not done; --allow permits it:"}[tr.Outcome != ""])
 		}
 		for l := range strings.Lines(text) {
 			fmt.Fprintf(p.W, "  %s\n", p.clean(strings.TrimSuffix(l, "\n")))
