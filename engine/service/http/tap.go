@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/config"
@@ -75,6 +76,20 @@ func secretsOf(host service.Host) (out []string) {
 	return out
 }
 
+// nodeIn returns a node inside a module or a foreach, or "". Records do not pass
+// through the module itself.
+func nodeIn(host service.Host, id string) (inner string) {
+	for _, i := range host.ListComponents() {
+		if !strings.HasPrefix(i.ID, id+"/") {
+			continue
+		}
+		if inner = i.ID; len(i.SendsTo) > 0 {
+			break
+		}
+	}
+	return inner
+}
+
 // tapped writes the records that pass through a node until the client goes, the
 // node is removed, weir stops, or a limit is reached. Its last line is the
 // reason.
@@ -83,6 +98,10 @@ func (s *Service) tapped(host service.Host, w nethttp.ResponseWriter, r *nethttp
 	i, _, ok := find(host, id)
 	if !ok || i.Stats == nil {
 		nethttp.Error(w, fmt.Sprintf("there is no node %s", id), nethttp.StatusNotFound)
+		return
+	}
+	if inner := nodeIn(host, id); inner != "" {
+		nethttp.Error(w, fmt.Sprintf("%s contains nodes; tap one of them, such as %s", id, inner), nethttp.StatusBadRequest)
 		return
 	}
 	o, err := tapOptions(i, r.URL.Query())

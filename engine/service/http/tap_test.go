@@ -48,6 +48,7 @@ func (h *tapHost) set(secrets ...component.Secret) *flow.Receiver {
 	defer h.mu.Unlock()
 	h.infos = []service.Info{
 		{ID: "m.one/a.mark.x", Stats: stats, SendsTo: []string{"a.sink.b"}, Arguments: &arguments{Password: "hunter2"}},
+		{ID: "m.one", Stats: new(flow.Stats)},
 		{ID: "a.secret.x", Exports: map[string]any{"secrets": secrets}},
 	}
 	return r
@@ -154,6 +155,9 @@ func TestTap(t *testing.T) {
 		}
 	}
 	if status, body := get(t, c, "GET", base+"/api/v0/tap/nowhere"); status != 404 || body != "there is no node nowhere" {
+		t.Errorf("got %d %s", status, body)
+	}
+	if status, body := get(t, c, "GET", base+"/api/v0/tap/m.one"); status != 400 || body != "m.one contains nodes; tap one of them, such as m.one/a.mark.x" {
 		t.Errorf("got %d %s", status, body)
 	}
 
