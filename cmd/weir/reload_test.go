@@ -372,7 +372,7 @@ var (
 // plain is a message without what differs from run to run.
 func (h *reloads) plain(message string) string {
 	message = strings.ReplaceAll(message, h.dir+string(filepath.Separator), "")
-	return measured.ReplaceAllString(anyVersion.ReplaceAllString(message, "VERSION"), "$1 TIME")
+	return anyVersion.ReplaceAllString(measured.ReplaceAllString(message, "$1 TIME"), "VERSION")
 }
 
 // built returns a line for each component that was built since the last update.
