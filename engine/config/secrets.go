@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 
+	"github.com/grafana/alloy/syntax"
+
 	"github.com/weir-run/weir/engine/component"
 )
 
@@ -13,6 +15,9 @@ func Secrets(v any, found func(string)) { secretsIn(reflect.ValueOf(v), found) }
 
 func secretsIn(v reflect.Value, found func(string)) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		if v.Kind() == reflect.Pointer && isOpaque(v.Type().Elem()) {
+			return
+		}
 		v = v.Elem()
 	}
 	if !v.IsValid() || !v.CanInterface() {
@@ -54,6 +59,15 @@ func secretsIn(v reflect.Value, found func(string)) {
 			}
 		}
 	}
+}
+
+// isOpaque reports whether pointers to a type are opaque values of the config language,
+// such as receivers. Their fields may change at any time.
+func isOpaque(t reflect.Type) bool {
+	if t == reflect.TypeFor[component.Secret]() || t == reflect.TypeFor[component.OptionalSecret]() {
+		return false
+	}
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[syntax.Capsule]())
 }
 
 // hasSecrets reports whether values of a type may be or contain secrets. Lists

@@ -8,6 +8,13 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
+// opaque is a capsule, such as a receiver, whose fields may change at any time.
+type opaque struct {
+	Key component.Secret `alloy:"key,attr"`
+}
+
+func (*opaque) AlloyCapsule() {}
+
 func TestSecrets(t *testing.T) {
 	type inner struct {
 		Key component.Secret `alloy:"key,attr"`
@@ -24,12 +31,13 @@ func TestSecrets(t *testing.T) {
 		Any    map[string]any              `alloy:"any,attr"`
 		Map    map[string]component.Secret `alloy:"map,attr"`
 		Lists  map[string][]string         `alloy:"lists,attr"`
+		Opaque []*opaque                   `alloy:"opaque,attr"`
 	}
 	var got []string
 	config.Secrets(&arguments{
 		Plain: "no", Secret: "s1", Maybe: component.OptionalSecret{IsSecret: true, Value: "s2"}, Public: component.OptionalSecret{Value: "no"},
 		Block: &inner{"s3"}, Blocks: []inner{{"s4"}, {"s5"}}, Any: map[string]any{"a": []any{component.Secret("s6"), "no", 1}},
-		Map: map[string]component.Secret{"a": "s7"}, Lists: map[string][]string{"a": {"no"}},
+		Map: map[string]component.Secret{"a": "s7"}, Lists: map[string][]string{"a": {"no"}}, Opaque: []*opaque{{Key: "no"}},
 	}, func(s string) { got = append(got, s) })
 	if want := []string{"s1", "s2", "s3", "s4", "s5", "s6", "s7"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
