@@ -134,11 +134,15 @@ func (b *budget) addTime(now time.Time) {
 
 // used returns the time that the script has used in the call so far, without
 // waiting.
-func (b *budget) used() time.Duration {
-	if b.entered > 0 {
-		watching.runUnwatched(func() { b.addTime(time.Now()) })
+func (b *budget) used() (ran time.Duration) {
+	if b.entered == 0 {
+		return b.ran
 	}
-	return b.ran
+	watching.runUnwatched(func() {
+		b.addTime(time.Now())
+		ran = b.ran
+	})
+	return ran
 }
 
 // err returns why the call was stopped, or nil if it was not.
