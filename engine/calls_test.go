@@ -395,6 +395,49 @@ func TestPendingRegistration(t *testing.T) {
 	f("it does not", errors.New("x.lua:1: syntax error"), "1", component.Unhealthy)
 }
 
+// TestPendingAfterRefusal: while a catalog does not know what the next version is, the
+// refusal of the last one is neither forgotten nor reported again.
+func TestPendingAfterRefusal(t *testing.T) {
+	bubble(t, func(l *harness) {
+		c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
+		v := triedVersions(l)
+		save := func(version string, err error) {
+			r := v.version(version, nil)
+			r.Name, r.Err = "test.slow", err
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.regs[r.Name] = r
+		}
+		save("1", nil)
+		l.options.Catalogs = []component.Catalog{c}
+		l.start("test.slow \"a\" { }\n")
+		refused := errors.New("x.lua:1: syntax error")
+		save("2", refused)
+		if err := l.e.FilesChanged(context.Background(), []string{"x.lua"}); err != nil {
+			t.Error(err)
+		}
+		l.wantHealth("test.slow.a", component.Unhealthy, refused.Error())
+		l.takeLines()
+		answered := make(chan struct{})
+		save("3", fmt.Errorf("x.lua: %w", &component.PendingError{Err: errors.New("it takes long"), What: "the compilation of x.lua", Done: answered}))
+		saved := make(chan error, 1)
+		go func() { saved <- l.e.FilesChanged(context.Background(), []string{"x.lua"}) }()
+		synctest.Wait()
+		l.wantSaid("")
+		l.wantHealth("test.slow.a", component.Unhealthy, refused.Error())
+		save("3", nil)
+		c.changed([]string{"x.lua"})
+		close(answered)
+		if err := <-saved; err != nil {
+			t.Error(err)
+		}
+		l.wantHealth("test.slow.a", component.Healthy, "")
+		if got := l.info("test.slow.a").Version; got != "3" {
+			t.Errorf("version %s runs, want 3", got)
+		}
+	})
+}
+
 // TestPendingAtShutdown: a catalog that does not answer does not delay the shutdown.
 func TestPendingAtShutdown(t *testing.T) {
 	bubble(t, func(l *harness) {

@@ -272,7 +272,7 @@ func (n *node) apply(args any, retry bool) result {
 		return n.build(args, nil)
 	case same && n.unread && !g.crashed:
 		return n.reread()
-	case same && n.failed != nil && !g.crashed:
+	case same && n.failed != nil && !g.crashed && n.want.answer == nil: // with an answer, the next version is not known yet
 		n.succeed() // the arguments are again those of the running component
 		return untouched
 	case same:
