@@ -92,7 +92,7 @@ func TestForallRepeats(t *testing.T) {
 func TestForallEnds(t *testing.T) {
 	write(t, archive(`-- scripts/a/x_test.lua --
 it("loops", function() forall(gen.int(), function() while true do end end) end)
-it("is slow", function() forall(gen.int(), function() for i = 1, 2000000 do end end, 100000) end)
+it("is slow", function() forall(gen.int(), function() for i = 1, 50000 do end end, 100000) end)
 it("is pending", function() forall(gen.int(), function() pending("later") end) end)
 `))
 	r := run(t, options())

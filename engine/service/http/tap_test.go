@@ -252,6 +252,7 @@ func TestTapSlowClient(t *testing.T) {
 		served := make(chan error)
 		go func() { served <- srv.Serve(l) }()
 		client, server := net.Pipe()
+		synctest.Wait() // the service answers for its host
 		l.conns <- server
 		if _, err := io.WriteString(client, "GET /api/v0/tap/m.one/a.mark.x?side=in HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
