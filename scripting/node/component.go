@@ -191,8 +191,8 @@ func (c *Component) ownAddress() *server.Arguments {
 // Run runs setup, then timers and sweeps until ctx ends, and then teardown.
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.beginRun(c)
-	c.mem.recent.enable(c.shadows())
 	if !c.shadows() {
+		c.mem.recent.clear()
 		c.mem.answers.clear()
 	}
 	if c.block.OnError.Stores() {

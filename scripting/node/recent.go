@@ -10,7 +10,6 @@ import (
 // It holds pointers: batches are immutable.
 type recent struct {
 	mu      sync.Mutex
-	off     bool // it keeps nothing
 	size    int64
 	batches []keptBatch // oldest first, from index first
 	first   int
@@ -54,14 +53,12 @@ func (b payload) column() []*batch.Series {
 	return b.Logs.Stream
 }
 
-// enable says whether batches are kept.
-func (r *recent) enable(on bool) {
+// clear drops all batches.
+func (r *recent) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off = !on; r.off {
-		r.shrink(0)
-		r.batches, r.first, r.columns = nil, 0, nil
-	}
+	r.shrink(0)
+	r.batches, r.first, r.columns = nil, 0, nil
 }
 
 // add keeps a batch that is not empty, and drops the oldest ones that have no room
@@ -76,7 +73,7 @@ func (r *recent) add(b payload, limit int64) {
 	column := b.column()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off || k.size+keptHandleBytes*int64(len(column)) > limit {
+	if k.size+keptHandleBytes*int64(len(column)) > limit {
 		return
 	}
 	if r.columns == nil {

@@ -115,8 +115,8 @@ func (l *listener) accept() (net.Conn, error) {
 			return &client{Conn: c, open: &l.open}, nil
 		}
 		l.open.Add(-1)
-		_ = c.Close()
 		l.s.metrics.limited.WithLabelValues("connections").Inc()
+		_ = c.Close()
 	}
 }
 
