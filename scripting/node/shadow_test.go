@@ -550,7 +550,7 @@ func TestShadowInput(t *testing.T) {
 
 	f.attrs = ""
 	f.run(`metrics = function(batch) local off = true end`)
-	f.run(`metrics = function(batch) local off = 1 end`) // the one before has run
+	f.run(`metrics = function(batch) local off = 1 end`) // the previous version has run
 	f.attrs = shadowOn
 	if got := records(); got != 0 {
 		t.Errorf("got %d records without on_reload = \"shadow\"", got)

@@ -118,7 +118,7 @@ func (r *run) flip() (d damage, err error) {
 	if len(all) < 2 {
 		return d, fmt.Errorf("only %d blocks are in the journal: cannot damage any and see the rest arrive", len(all))
 	}
-	// Not the one before the last: if the headers of both are damaged, weir cannot know
+	// Never both of the last two: if their headers are damaged, weir cannot know
 	// that there were two.
 	chosen := map[int]bool{r.rng.IntN(max(1, len(all)-2)): true}
 	chosen[slices.IndexFunc(all, func(p place) bool { return p.path == all[0].path })] = true
