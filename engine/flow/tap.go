@@ -46,6 +46,8 @@ func (b *Batches) len() (n int) {
 // Tapped is one observation of a Tap.
 type Tapped struct {
 	Time time.Time // of the observation; of a call: when it returned
+	// Began is when a call began; otherwise it is zero.
+	Began time.Time
 	// In has the batch that arrived at the gate, or nothing.
 	In Batches
 	// Out has the batches that the node sent. Without In, the node sent them
@@ -138,7 +140,8 @@ func (s *Stats) Detach(t *Tap) {
 
 // call is one call of a tapped node, which its context refers to.
 type call struct {
-	taps []*Tap // with side Calls
+	taps  []*Tap // with side Calls
+	began time.Time
 
 	mu  sync.Mutex
 	in  Batches
@@ -167,6 +170,7 @@ func (s *Stats) tapIn(ctx context.Context, taps []*Tap, in Batches) (_ context.C
 	if c.taps == nil {
 		return ctx, func(error) {}
 	}
+	c.began = c.taps[0].now()
 	return context.WithValue(ctx, callOf{s}, c), c.end
 }
 
@@ -203,6 +207,6 @@ func (c *call) end(err error) {
 		err = nil
 	}
 	for _, t := range c.taps {
-		t.offer(Tapped{In: c.in, Out: c.out, Err: err})
+		t.offer(Tapped{Began: c.began, In: c.in, Out: c.out, Err: err})
 	}
 }

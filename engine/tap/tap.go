@@ -34,6 +34,11 @@ const PerSecond = 1000
 // batches, with the types of metrics.
 var Formats = []string{"text", "json", "exposition"}
 
+// FormatCalls is the format of one JSON object per call of the node, with its input and
+// output in the text form of batches. It is for programs and needs flow.Calls. Limit is
+// then the number of calls, and Where selects records of the input.
+const FormatCalls = "calls"
+
 // Options of a Printer.
 type Options struct {
 	Side   flow.Side
@@ -55,11 +60,15 @@ type Printer struct {
 	skipped   uint64
 	unchanged int
 	failure   error // the first failure of Where since the last Tick
+	outside   int   // records that were sent outside of calls, in the format calls
 }
 
 // New returns a Printer. The error is one of the options.
 func New(o Options) (*Printer, error) {
-	if !slices.Contains(Formats, o.Format) {
+	if o.Format == FormatCalls && o.Side != flow.Calls {
+		return nil, errors.New("the format calls needs the side diff")
+	}
+	if o.Format != FormatCalls && !slices.Contains(Formats, o.Format) {
 		return nil, fmt.Errorf("format must be text, json or exposition, not %q", o.Format)
 	}
 	if o.Side == flow.Calls && o.Format == "exposition" {
@@ -107,7 +116,7 @@ type event struct {
 	Text    string    `json:"text,omitempty"`
 }
 
-func appendEvent(dst []byte, e event) []byte {
+func appendEvent(dst []byte, e any) []byte {
 	b := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
@@ -120,7 +129,7 @@ func appendEvent(dst []byte, e event) []byte {
 // Note appends a line that is not a record. kind is a word.
 func (p *Printer) Note(dst []byte, kind, text string) []byte {
 	text = component.HideURLs(p.masks.mask(text))
-	if p.o.Format == "json" {
+	if p.o.Format == "json" || p.o.Format == FormatCalls {
 		return appendEvent(dst, event{Kind: kind, Text: text})
 	}
 	text = config.Printable(strings.ReplaceAll(text, "\n", " "))
@@ -129,6 +138,9 @@ func (p *Printer) Note(dst []byte, kind, text string) []byte {
 
 // Append appends one observation of the tap.
 func (p *Printer) Append(dst []byte, o flow.Tapped) []byte {
+	if p.o.Format == FormatCalls {
+		return p.appendWholeCall(dst, o)
+	}
 	if p.o.Side == flow.Calls && len(o.In.Metrics)+len(o.In.Logs) > 0 {
 		return p.appendCall(dst, o)
 	}

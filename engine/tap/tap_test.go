@@ -190,3 +190,33 @@ func TestLimits(t *testing.T) {
 		}
 	}
 }
+
+// The format calls has whole calls, or the selected part of their input.
+func TestCalls(t *testing.T) {
+	f := func(o tap.Options, where, want string, calls ...flow.Tapped) {
+		t.Helper()
+		o.Side, o.Format = flow.Calls, tap.FormatCalls
+		p := newPrinter(t, o, where)
+		p.Mask([]string{"hunter2"})
+		var got []byte
+		for _, c := range calls {
+			c.Began = time.Unix(1, 0)
+			got = p.Append(got, c)
+		}
+		wantText(t, p.Tick(got), want)
+	}
+	in := batches(t, "a{x=\"hunter2\"} 1\nb 2\n")
+	call := flow.Tapped{In: in, Out: batches(t, "a{x=\"hunter2\"} 2\n")}
+	const begin = `{"kind":"call","began":"1970-01-01T00:00:01Z","in":`
+	f(tap.Options{}, "", begin+`"a{x=\"(secret)\"} 1 5\nb 2 5\n","out":"a{x=\"(secret)\"} 2 5\n"}`+"\n", call)
+	f(tap.Options{}, `name == "b"`, begin+`"b 2 5\n","out":"","partial":true}`+"\n", call)
+	f(tap.Options{}, `name == "c"`, "", call)
+	f(tap.Options{Limit: 1}, "", begin+`"a{x=\"(secret)\"} 1 5\nb 2 5\n","out":"a{x=\"(secret)\"} 2 5\n","outside":2}`+"\n",
+		flow.Tapped{Out: in}, call, call)
+	f(tap.Options{}, "", begin+`"{app=\"x\"} @1970-01-01T00:00:00.000000005Z y\n","out":""}`+"\n", flow.Tapped{In: batches(t, `{app="x"} y`)})
+	f(tap.Options{}, "", `{"kind":"note","text":"records left out: 1001 (at most 1000 a second are shown)"}`+"\n",
+		flow.Tapped{In: batches(t, strings.Repeat("a 1\n", tap.PerSecond+1))})
+	if _, err := tap.New(tap.Options{Side: flow.In, Format: tap.FormatCalls}); err == nil {
+		t.Error("the format calls works without calls")
+	}
+}

@@ -116,7 +116,7 @@ func (s *Service) tapped(host service.Host, w nethttp.ResponseWriter, r *nethttp
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if o.Format == "json" {
+	if o.Format == "json" || o.Format == tap.FormatCalls {
 		w.Header().Set("Content-Type", "application/x-ndjson")
 	}
 	w.Header().Set("Cache-Control", "no-cache")
