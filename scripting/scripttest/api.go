@@ -27,11 +27,19 @@ func (s *session) api() *scripting.TestAPI {
 				Name: "component",
 				Doc: "Builds a component as its block in a config would. file is the path of the script, relative to the folder of the test, or a block name. " +
 					"args are the attributes of the block, and its blocks, such as script; one that may be repeated is a list. They are checked as in a config. " +
+					`time is where its clock begins, such as "2025-06-01T12:00:00Z"; the default is 2025-01-01T00:00:00Z. ` +
 					"A component made in a test ends with it, one made outside lives for the whole file.",
-				Params: []scripting.Param{{Name: "file", Kind: scripting.KindString}, {Name: "args", Kind: scripting.KindAny, Optional: true}},
+				Params: []scripting.Param{{Name: "file", Kind: scripting.KindString}, {Name: "args", Kind: scripting.KindAny, Optional: true}, {Name: "time", Kind: scripting.KindString, Optional: true}},
 				Result: scripting.Result{Kind: scripting.KindObject, Type: s.componentType()},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					n, err := s.open(a[0].(string), a[1])
+					at := began
+					if text, ok := a[2].(string); ok {
+						var err error
+						if at, err = time.Parse(time.RFC3339, text); err != nil {
+							return nil, fmt.Errorf(`cannot use %q as the time of the clock: write a time such as "2025-06-01T12:00:00Z"`, text)
+						}
+					}
+					n, err := s.open(a[0].(string), a[1], at)
 					if err != nil {
 						return nil, err
 					}
@@ -95,7 +103,7 @@ func (s *session) componentType() *scripting.ObjectType {
 	}
 	text := scripting.Param{Name: "text", Kind: scripting.KindString, Doc: "Metrics in the text format of a scrape."}
 	t := &scripting.ObjectType{
-		Name: "component", Doc: "A component under test. Its clock stands still and begins at 2025-01-01T00:00:00Z.", New: "component",
+		Name: "component", Doc: "A component under test. Its clock stands still and begins at 2025-01-01T00:00:00Z, unless the component is opened with another time.", New: "component",
 		String: func(data any) string { return data.(*testNode).name },
 	}
 	t.Methods = []scripting.Function{

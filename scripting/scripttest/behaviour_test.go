@@ -382,7 +382,7 @@ func TestManual(t *testing.T) {
 	for text, names := range map[string][]string{
 		inLua: {"describe", "weir.test.component", "{ json = … }", ":metrics(text)", ":label_values", "  near(expected, actual, tolerance)", ":outcome()", "  .status"},
 		inJS: {"beforeAll", "toStrictEqual(expected)", "expect.objectContaining", "vi.spyOn", "mockReturnValueOnce",
-			"  http(replies)", "{ json: … }", "  component(file, args)", ".labelValues(label)", ".outcome()", "As toThrow.", "out.length"},
+			"  http(replies)", "{ json: … }", "  component(file, args, time?)", ".labelValues(label)", ".outcome()", "As toThrow.", "out.length"},
 		fixtures: {"fixtures.every_metric_kind"},
 	} {
 		for _, name := range names {

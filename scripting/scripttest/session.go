@@ -135,8 +135,8 @@ func closeAll(nodes []*testNode) (first error) {
 }
 
 // open implements weir.test.component, for a file next to the test or for a
-// block name.
-func (s *session) open(what string, args scripting.Value) (*testNode, error) {
+// block name. at is the time at which the clock begins.
+func (s *session) open(what string, args scripting.Value, at time.Time) (*testNode, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
@@ -157,7 +157,7 @@ func (s *session) open(what string, args scripting.Value) (*testNode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use these arguments of %s: %w", name, err)
 	}
-	n, err := newNode(s.ctx, s.mocks.catalog(s.folder.Catalog, !has(args, "script", "allow")), name, body, noPosition)
+	n, err := newNodeAt(s.ctx, at, s.mocks.catalog(s.folder.Catalog, !has(args, "script", "allow")), name, body, noPosition)
 	if denied := s.mocks.takeDenied(); denied != nil {
 		if err == nil {
 			n.stop()
