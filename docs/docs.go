@@ -3,7 +3,8 @@
 // shows them as HTML.
 //
 // README.md lists the pages in reading order. The pages below reference are
-// generated from the manuals of the components, commands and script API.
+// generated from the manuals of the components, commands and script API, and from the
+// descriptions of the routes of the HTTP API.
 package docs
 
 //go:generate go test ../cmd/weir -run ^TestReference$ -update
@@ -15,7 +16,7 @@ import (
 	"strings"
 )
 
-//go:embed *.md reference/*.md images/*.png images/*.svg
+//go:embed *.md reference/*.md reference/openapi.json images/*.png images/*.svg
 var files embed.FS
 
 // Page is one page of the documentation.
@@ -52,6 +53,9 @@ func Find(name string) (Page, bool) {
 	}
 	return Page{}, false
 }
+
+// OpenAPI returns the OpenAPI document of the HTTP API. It must not be modified.
+func OpenAPI() []byte { return []byte(read("reference/openapi.json")) }
 
 // read returns the text of a file. A file that is missing is empty; the tests
 // make sure that the pages exist.

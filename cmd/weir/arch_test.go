@@ -80,6 +80,7 @@ var leaves = []struct {
 	may      []string
 }{
 	{"engine/batch", "everything stands on it", nil},
+	{"engine/api", "descriptions of routes: it serves none", nil},
 	{"engine/clock$", "time has no dependencies", nil},
 	{"engine/backoff", "intervals between attempts, whatever is attempted", []string{"engine/clock"}},
 	{"engine/graph", "a DAG of names", nil},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 )
@@ -46,6 +47,10 @@ func ask(ctx context.Context, dir, method, path, accept string, body io.Reader) 
 	text, err := readAnswer(resp.Body, nil)
 	if err != nil {
 		return nil, err
+	}
+	var answer api.Error
+	if json.Unmarshal([]byte(text), &answer) == nil && answer.Error.Message != "" {
+		text = config.Printable(answer.Error.Message)
 	}
 	return nil, &refusedError{resp.StatusCode, text}
 }

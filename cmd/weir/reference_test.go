@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/api"
 )
 
 // TestReference: the generated pages of the documentation are up to date. With
@@ -41,6 +43,12 @@ func TestReference(t *testing.T) {
 	}
 	f("components.md", func(w io.Writer) error { return writeAllManuals(w, catalogs) })
 	f("script-api.md", func(w io.Writer) error { return writeBook(w, book(), "") })
+	document, err := api.Document("The HTTP API", "v0", apiText, apiRoutes(), comments{}.of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f("openapi.json", func(w io.Writer) error { _, err := w.Write(document); return err })
+	f("api.md", func(w io.Writer) error { return api.WriteMarkdown(w, document) })
 	f("commands.md", func(w io.Writer) error {
 		fmt.Fprint(w, "# Commands\n\nThe commands of weir, as `weir COMMAND --help` prints them.\n")
 		writeCommands(w, rootCommand(&terminal{out: io.Discard, err: io.Discard}))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weir-run/weir/docs"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
@@ -98,7 +99,7 @@ func newServices(listen, logFormat string, log io.Writer) (*services, error) {
 	}
 	return &services{
 		telemetry: t,
-		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
+		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Document: docs.OpenAPI(), Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
 	}, nil
 }
 

@@ -116,6 +116,9 @@ type event struct {
 	Text    string    `json:"text,omitempty"`
 }
 
+// Line returns a value of the type of a line in the format json, for its description.
+func Line() any { return event{} }
+
 func appendEvent(dst []byte, e any) []byte {
 	b := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(b)

@@ -27,7 +27,7 @@ type History struct {
 }
 
 // historyRoutes serves what `weir history`, diff, rollback and unpin ask for.
-func (c *Component) historyRoutes(m *http.ServeMux) {
+func (c *Component) historyRoutes(m *controls) {
 	serve := func(do func(r *http.Request) (any, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
@@ -44,12 +44,12 @@ func (c *Component) historyRoutes(m *http.ServeMux) {
 			_ = json.NewEncoder(w).Encode(answer) // an error is the client's: it went away
 		}
 	}
-	m.HandleFunc("GET /history", serve(func(*http.Request) (any, error) {
+	m.handle("GET /history", serve(func(*http.Request) (any, error) {
 		return c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version), nil
-	}))
-	m.HandleFunc("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }))
-	m.HandleFunc("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.Context(), r.URL.Query().Get("version")) }))
-	m.HandleFunc("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }))
+	}), historyOperation)
+	m.handle("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }), diffOperation)
+	m.handle("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.Context(), r.URL.Query().Get("version")) }), rollbackOperation)
+	m.handle("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }), unpinOperation)
 }
 
 // Comparison are two versions of a script.

@@ -21,9 +21,9 @@ import (
 )
 
 // quarantineRoutes serves the requests of 'weir quarantine'.
-func (c *Component) quarantineRoutes(m *http.ServeMux) {
-	m.HandleFunc("POST /quarantine/drop", c.serveDrop)
-	m.HandleFunc("POST /quarantine/replay", c.serveReplay)
+func (c *Component) quarantineRoutes(m *controls) {
+	m.handle("POST /quarantine/drop", c.serveDrop, dropOperation)
+	m.handle("POST /quarantine/replay", c.serveReplay, replayOperation)
 }
 
 // maxRequest is the maximum size of a request, which contains a script and

@@ -290,6 +290,12 @@ func protect(h nethttp.Header) {
 func (s *Service) serve(v via) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		who := caller{via: v, owner: v == overSocket}
+		ofComponent := w
+		if acceptsJSON(r) {
+			j := &jsonErrors{ResponseWriter: w}
+			defer j.finish()
+			w = j
+		}
 		if v == overTCP {
 			// The deadline of an earlier request on the connection must not apply.
 			_ = nethttp.NewResponseController(w).SetWriteDeadline(time.Time{}) // a recorder in a test has none
@@ -324,7 +330,7 @@ func (s *Service) serve(v via) nethttp.Handler {
 		}
 		if a == served || added != nil {
 			s.hideCredentials(r, who)
-			c := &contained{ResponseWriter: w}
+			c := &contained{ResponseWriter: ofComponent}
 			defer c.contain()
 			w = c
 		} else {

@@ -35,6 +35,7 @@ var routes = []struct {
 	{"POST /-/reload/preview", "POST /-/reload/preview", 403, 403, 403, 200},
 	{"GET /-/page", "GET /-/page?token=x", 401, 401, 403, 403},
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
+	{"GET /api/v0/openapi.json", "GET /api/v0/openapi.json", 200, 200, 200, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
 	{"GET /api/v0/reloads", "GET /api/v0/reloads", 401, 200, 403, 200},
 	{"GET /api/v0/reloads/events", "GET /api/v0/reloads/events", 401, 200, 403, 200},
@@ -58,7 +59,7 @@ var routes = []struct {
 func TestRoutes(t *testing.T) {
 	h := house(t)
 	h.components = map[string]component.Component{"a.sink.b": server{}}
-	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry()})
+	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Document: []byte("{}")})
 	data := s.Data().(service.HTTPData)
 	stranger, token, memory := client(t, nil), owner(t, s), client(t, data.DialContext)
 	base := "http://" + s.Address()

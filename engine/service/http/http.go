@@ -33,6 +33,8 @@ type Options struct {
 	// Docs returns a page of the documentation by its name. If it is nil, the web
 	// UI has no documentation.
 	Docs func(name string) (Doc, bool)
+	// Document is the OpenAPI document of the API. If it is nil, it is not served.
+	Document []byte
 	// Gatherer gathers the metrics for /metrics.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the service; it may be nil.

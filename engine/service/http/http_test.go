@@ -234,6 +234,36 @@ func TestEndpoints(t *testing.T) {
 	f("GET", "/own/x", 404, "")
 }
 
+// TestErrors: an error is JSON for callers that accept it, except that of a component.
+func TestErrors(t *testing.T) {
+	h := &host{components: map[string]component.Component{"x.y.z": failing{}}}
+	s := run(t, h, http.Options{})
+	c, base := owner(t, s), "http://"+s.Address()
+	f := func(method, path, accept string, want string) {
+		t.Helper()
+		status, body := get(t, c, method, base+path, "Accept", accept)
+		if got := fmt.Sprint(status, " ", body); got != want {
+			t.Errorf("%s %s: got %s, want %s", method, path, got, want)
+		}
+	}
+	f("GET", "/api/v0/tap/a\"b", "application/json", `404 {"error":{"status":404,"message":"there is no node a\"b"}}`)
+	f("GET", "/api/v0/tap/a\"b", "", `404 there is no node a"b`)
+	f("GET", "/api/v0/tap/x", "text/html,application/xhtml+xml,*/*;q=0.8", "404 there is no node x")
+	f("GET", "/nothing", "application/json", `404 {"error":{"status":404,"message":"404 page not found"}}`)
+	f("DELETE", "/api/v0/status", "text/plain, application/json", `405 {"error":{"status":405,"message":"Method Not Allowed"}}`)
+	f("POST", "/-/page", "application/json", `403 {"error":{"status":403,"message":"refused: only over the control socket"}}`)
+	f("GET", "/api/v0/component/x.y.z/a", "application/json", "418 mine")
+	f("GET", "/api/v0/control/x.y.z/a", "application/json", `418 {"error":{"status":418,"message":"mine"}}`)
+}
+
+// failing is a component that refuses all requests.
+type failing struct{ server }
+
+func (failing) Handler() nethttp.Handler {
+	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { nethttp.Error(w, "mine", 418) })
+}
+func (f failing) Control() nethttp.Handler { return f.Handler() }
+
 func TestMemory(t *testing.T) {
 	h := &host{}
 	s := http.New(http.Options{})

@@ -85,7 +85,7 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	switch answer := newAnswer(records); {
 	case err != nil && !refused:
 		nethttp.Error(w, err.Error(), nethttp.StatusServiceUnavailable)
-	case strings.Contains(r.Header.Get("Accept"), "application/json"):
+	case acceptsJSON(r):
 		if w.Header().Set("Content-Type", "application/json"); refused {
 			w.WriteHeader(nethttp.StatusBadRequest)
 		}

@@ -7,17 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
 )
 
-// route is one of the service's own routes.
+// route is one of the service's own routes. The operation describes it (api.go).
 type route struct {
 	pattern string
 	access  access
 	handler nethttp.HandlerFunc
+	api.Operation
 }
 
 // table returns the service's own routes with their access.
@@ -33,33 +36,34 @@ func (s *Service) table() []route {
 		}
 	}
 	routes := []route{
-		{"GET /{$}", owned, with(page)},
-		{"GET /graph", owned, with(graph)},
-		{"GET /node/{id...}", owned, with(node)},
-		{"GET /docs/{page...}", owned, s.showDocs},
-		{"GET /-/ready", public, with(ready)},
-		{"GET /-/healthy", public, with(healthy)},
-		{"POST /-/reload", owned, with(reload)},
-		{"POST /-/reload/preview", socketOnly, with(preview)}, // it reads any config
-		{"GET " + linkPath, public, s.openLink},               // the token is in the query
-		{"POST " + linkPath, socketOnly, with(s.newLink)},
-		{"GET /api/v0/status", limited, with(status)},
-		{"GET /api/v0/reloads", owned, with(reloads)},
-		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents)},
-		{"GET /api/v0/batch/{id...}", owned, with(lastBatch)},
-		{"GET /api/v0/tap/{id...}", owned, with(s.tapped)},
-		{"/api/v0/component/{path...}", served, with(componentHandler)},
-		{"/api/v0/control/{path...}", owned, with(controlHandler)},
-		{"GET /debug/pprof/", owned, pprof.Index},
-		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline},
-		{"GET /debug/pprof/profile", owned, pprof.Profile},
-		{"GET /debug/pprof/symbol", owned, pprof.Symbol},
-		{"POST /debug/pprof/symbol", owned, pprof.Symbol},
-		{"GET /debug/pprof/trace", owned, pprof.Trace},
+		{"GET /{$}", owned, with(page), webUI},
+		{"GET /graph", owned, with(graph), webUI},
+		{"GET /node/{id...}", owned, with(node), webUI},
+		{"GET /docs/{page...}", owned, s.showDocs, webUI},
+		{"GET /-/ready", public, with(ready), readyOperation},
+		{"GET /-/healthy", public, with(healthy), healthyOperation},
+		{"POST /-/reload", owned, with(reload), reloadOperation},
+		{"POST /-/reload/preview", socketOnly, with(preview), previewOperation}, // it reads any config
+		{"GET " + linkPath, public, s.openLink, openLinkOperation},              // the token is in the query
+		{"POST " + linkPath, socketOnly, with(s.newLink), newLinkOperation},
+		{"GET /api/v0/openapi.json", public, s.serveDocument, documentOperation},
+		{"GET /api/v0/status", limited, with(status), statusOperation},
+		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
+		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
+		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
+		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
+		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
+		{"/api/v0/control/{path...}", owned, with(controlHandler), describedByComponents},
+		{"GET /debug/pprof/", owned, pprof.Index, profiles},
+		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline, profiles},
+		{"GET /debug/pprof/profile", owned, pprof.Profile, profiles},
+		{"GET /debug/pprof/symbol", owned, pprof.Symbol, profiles},
+		{"POST /debug/pprof/symbol", owned, pprof.Symbol, profiles},
+		{"GET /debug/pprof/trace", owned, pprof.Trace, profiles},
 	}
 	if s.o.Gatherer != nil {
 		routes = append(routes, route{"GET /metrics", public, promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
-			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}).ServeHTTP})
+			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}).ServeHTTP, metricsOperation})
 	}
 	return routes
 }
@@ -76,6 +80,19 @@ func (s *Service) mux() (*nethttp.ServeMux, map[string]access) {
 	}
 	return m, accesses
 }
+
+// Routes returns the descriptions of the service's own routes.
+func Routes() (out []api.Route) {
+	s := &Service{o: Options{Gatherer: prometheus.NewRegistry()}}
+	for _, rt := range s.table() {
+		out = append(out, api.Route{Pattern: rt.pattern, Access: accessNames[rt.access], Operation: rt.Operation})
+	}
+	return out
+}
+
+// accessNames are the kinds of access as users know them. Callers of routes of
+// components may need credentials of the component.
+var accessNames = map[access]api.Access{public: api.Anyone, served: api.Anyone, limited: api.Reduced, owned: api.Credential, socketOnly: api.Socket}
 
 // accessOf returns the access of the route for a request, or unclassified if
 // there is none.

@@ -1,0 +1,140 @@
+package http
+
+import (
+	nethttp "net/http"
+
+	"github.com/weir-run/weir/engine/api"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/tap"
+)
+
+// The descriptions of the routes in the table of routes.go.
+var (
+	// webUI is for pages and their parts, which are not a part of the API.
+	webUI = api.Operation{}
+	// profiles is for the profiles of Go, which the package net/http/pprof describes.
+	profiles = api.Operation{}
+	// describedByComponents is for handlers of components that describe themselves.
+	describedByComponents = api.Operation{}
+
+	documentOperation = api.Operation{
+		ID: "getDocument", Summary: "Returns the OpenAPI document of the API.",
+		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The document, in OpenAPI 3.1.", Types: []string{api.JSON}}},
+	}
+	readyOperation = api.Operation{
+		ID: "getReady", Summary: "Reports whether weir runs a config.",
+		Answers: []api.Answer{api.Plain("weir runs a config."), api.Refused(nethttp.StatusServiceUnavailable, "weir does not run a config yet.")},
+	}
+	healthyOperation = api.Operation{
+		ID: "getHealthy", Summary: "Reports whether all nodes are healthy.",
+		Answers: []api.Answer{api.Plain("All nodes are healthy."), api.Refused(nethttp.StatusServiceUnavailable,
+			"Some nodes are not healthy. With credentials, the response contains their names and the reasons, otherwise their number.")},
+	}
+	metricsOperation = api.Operation{
+		ID: "getMetrics", Summary: "Returns weir's own metrics.",
+		Text:    "The format is that of Prometheus, or OpenMetrics if the request accepts it.",
+		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The metrics.", Types: []string{api.Text, "application/openmetrics-text"}}},
+	}
+	reloadOperation = api.Operation{
+		ID: "reload", Summary: "Reloads the config and the scripts.",
+		Text:   "With `Accept: application/json`, the response has the records of the changes that the request caused; otherwise it has their messages.",
+		Params: []api.Param{{Name: "wait", Type: "boolean", Doc: "Whether to wait for canaries as well."}},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The change was made, also if some nodes stayed on their last good version.", Types: []string{api.JSON, api.Text}, Value: Answer{}},
+			{Status: nethttp.StatusBadRequest, Doc: "The config was refused, and nothing was changed.", Types: []string{api.JSON, api.Text}, Value: Answer{}},
+			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting or stops."),
+		},
+	}
+	previewOperation = api.Operation{
+		ID: "previewReload", Summary: "Returns what a reload would change, and changes nothing.",
+		Params: []api.Param{
+			{Name: "config", Doc: "The absolute path of another config."},
+			{Name: "scripts", Doc: "The absolute path of another folder of scripts."},
+		},
+		Answers: []api.Answer{
+			api.OK("The nodes that would change.", service.Preview{}),
+			api.Refused(nethttp.StatusBadRequest, "The config would be refused."),
+			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting or stops, or the preview takes longer than 30 seconds."),
+		},
+	}
+	openLinkOperation = api.Operation{
+		ID: "openLink", Summary: "Starts a session of the web UI with the token of a link, and redirects to it.",
+		Params: []api.Param{{Name: "token", Required: true, Doc: "The token. It can be used once, within 10 minutes."}},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusSeeOther, Doc: "The session has started. Location is its first page."},
+			api.Refused(nethttp.StatusUnauthorized, "The link has been used or has expired."),
+			api.Refused(nethttp.StatusForbidden, "The request comes over a network in plaintext."),
+		},
+	}
+	newLinkOperation = api.Operation{
+		ID: "newLink", Summary: "Returns a link that opens the web UI once, within 10 minutes.",
+		Answers: []api.Answer{api.Plain("The link."), api.Refused(nethttp.StatusNotFound, "weir does not listen on a TCP port.")},
+	}
+	statusOperation = api.Operation{
+		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
+		Text:    "Without credentials, the response has only the names and states of nodes.",
+		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}}},
+	}
+	reloadsOperation = api.Operation{
+		ID: "getReloads", Summary: "Returns the last 100 changes of the running graph, the oldest first.",
+		Answers: []api.Answer{api.OK("The changes.", Reloads{})},
+	}
+	reloadEventsOperation = api.Operation{
+		ID: "followReloads", Summary: "Sends the steps of reloads as server-sent events.",
+		Text: "A client that sends the header `Last-Event-ID` first gets the events that it missed, as far as they are among the last 500. weir sends a comment every 15 seconds and disconnects a client that does not read for 10 seconds.",
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The events.", Types: []string{api.EventStream}, Events: reloadEvents},
+			api.Refused(nethttp.StatusServiceUnavailable, "20 clients follow the events already, or weir is starting."),
+		},
+	}
+	batchOperation = api.Operation{
+		ID: "getBatch", Summary: "Returns the last batch of a node in the text form.",
+		Params: []api.Param{
+			{Name: "of", Enum: []string{"in", "out"}, Doc: "The batch that arrived or that was sent; by default the one that was sent, if there is one."},
+			{Name: "rows", Type: "integer", Doc: "The maximum number of samples or lines, from 1 to 10000; 200 by default."},
+		},
+		Answers: []api.Answer{api.Plain("The batch; empty if there was none."), api.Refused(nethttp.StatusBadRequest, "A parameter is invalid."), api.NotFound},
+	}
+	tapOperation = api.Operation{
+		ID: "tap", Summary: "Follows the records that pass through a node.",
+		Text: "The response ends after 10 minutes, 64 MiB or `limit` records, or when the node is removed; its last line is the reason.",
+		Params: []api.Param{
+			{Name: "side", Enum: []string{"in", "out", "diff"}, Doc: "The input of the node, its output, or the difference; by default `out` if it sends to other nodes, and `in` otherwise."},
+			{Name: "where", Doc: "An expression that is true for the records to show."},
+			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends."},
+			{Name: "format", Enum: []string{"text", "json", "exposition", tap.FormatCalls}, Doc: "The form of the records; `json` has one object in each line, and `calls`, with `side=diff`, one call of the node."},
+		},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The records.", Types: []string{api.Text, api.Lines}, Value: tap.Line()},
+			api.Refused(nethttp.StatusBadRequest, "A parameter is invalid, or the node contains nodes."), api.NotFound,
+			api.Refused(nethttp.StatusServiceUnavailable, "10 taps run already, or weir is starting."),
+		},
+	}
+	componentOperation = api.Operation{
+		ID: "component", Summary: "Passes a request to the handler of a component, such as the metrics of an exporter.",
+		Text:   "All methods are passed. weir removes its own credentials from the request. The component decides who may use it.",
+		Params: []api.Param{{Name: "path", Doc: "The ID of the node, a slash, and a path of the component."}},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The response of the component.", Types: []string{"*/*"}},
+			api.Refused(nethttp.StatusNotFound, "There is no such component, or it serves nothing."),
+			api.Refused(nethttp.StatusForbidden, "A page of another origin makes the request."),
+			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting."),
+		},
+	}
+)
+
+// reloadEvents are the events of reloads.
+var reloadEvents = []api.Event{
+	{Name: "reload", Doc: "A change was made or refused", Value: service.Reload{}},
+	{Name: "step", Doc: "A step of a new version of a node began", Value: Step{}},
+}
+
+// serveDocument serves the OpenAPI document.
+func (s *Service) serveDocument(w nethttp.ResponseWriter, _ *nethttp.Request) {
+	if s.o.Document == nil {
+		nethttp.Error(w, "this build has no OpenAPI document", nethttp.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(s.o.Document) // an error means that the client is gone
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"net/http"
+
+	"github.com/weir-run/weir/engine/api"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/versions"
+)
+
+var _ component.Controller = (*Component)(nil)
+
+// controls are the routes of Control with their descriptions.
+type controls struct {
+	mux    *http.ServeMux
+	routes []api.Route
+}
+
+func (m *controls) handle(pattern string, h http.HandlerFunc, op api.Operation) {
+	m.mux.HandleFunc(pattern, h)
+	m.routes = append(m.routes, api.Route{Pattern: pattern, Access: api.Credential, Operation: op})
+}
+
+func (c *Component) controls() *controls {
+	m := &controls{mux: http.NewServeMux()}
+	c.stateRoutes(m)
+	c.quarantineRoutes(m)
+	c.historyRoutes(m)
+	m.handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
+	m.handle("GET /profile", c.serveProfile, profileOperation)
+	return m
+}
+
+// Control serves what the commands of weir ask a script for.
+func (c *Component) Control() http.Handler { return c.controls().mux }
+
+// ControlRoutes returns the descriptions of the routes of Control. Their paths are below
+// /api/v0/control/{node}.
+func ControlRoutes() []api.Route { return new(Component).controls().routes }
+
+// The descriptions of the routes of Control.
+var (
+	versionParam = api.Param{Name: "version", Doc: "The ID of the version, or its first characters; by default the version that was active before."}
+	keyParam     = api.Param{Name: "key", Doc: "A key."}
+	noHistory    = api.Refused(http.StatusNotFound, "There is no such node, or its script ships with weir and has one version.")
+	noState      = api.Refused(http.StatusNotFound, "There is no such node, state or key.")
+
+	listStateOperation = api.Operation{
+		ID: "listState", Summary: "Lists the state of a script.",
+		Answers: []api.Answer{api.OK("The state, without its entries.", []host.StateSummary{}), api.NotFound},
+	}
+	getStateOperation = api.Operation{
+		ID: "getState", Summary: "Returns the entries of a state, or the value of a key.",
+		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}, keyParam},
+		Answers: []api.Answer{api.OK("The entries or the value.", nil), api.Refused(http.StatusBadRequest, "The state is a queue, which has no keys."), noState},
+	}
+	exportAllStateOperation = api.Operation{
+		ID: "exportAllState", Summary: "Returns all state of a script, with one entry in each line.",
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The entries.", Types: []string{api.Lines}}, api.NotFound},
+	}
+	exportStateOperation = api.Operation{
+		ID: "exportState", Summary: "Returns a state of a script, with one entry in each line.",
+		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The entries.", Types: []string{api.Lines}}, noState},
+	}
+	setStateOperation = api.Operation{
+		ID: "setState", Summary: "Sets a key of a state, or adds a value to a queue.",
+		Params: []api.Param{{Name: "name", Doc: "The name of the state."}, keyParam, {Name: "value", Doc: "The value as JSON."}},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The key was set."},
+			api.Refused(http.StatusBadRequest, "The value is invalid, or the state does not have values of this kind."), noState},
+	}
+	deleteStateOperation = api.Operation{
+		ID: "deleteState", Summary: "Deletes a key of a state, or all entries.",
+		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}, {Name: "key", Doc: "A key; by default, all entries."}},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The key was deleted."}, noState},
+	}
+	dropOperation = api.Operation{
+		ID: "dropQuarantine", Summary: "Removes entries from the quarantine of a script.", Body: QuarantineRequest{},
+		Answers: []api.Answer{api.OK("The outcome for each entry.", []QuarantineResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
+	}
+	replayOperation = api.Operation{
+		ID: "replayQuarantine", Summary: "Processes entries of the quarantine of a script again.", Body: QuarantineRequest{},
+		Answers: []api.Answer{api.OK("The outcome for each entry.", []QuarantineResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound,
+			api.Refused(http.StatusUnprocessableEntity, "The script of the request cannot be used.")},
+	}
+	historyOperation = api.Operation{
+		ID: "getVersions", Summary: "Returns the versions of the script that were active on a node.",
+		Answers: []api.Answer{api.OK("The versions.", versions.History{}), noHistory},
+	}
+	diffOperation = api.Operation{
+		ID: "compareVersions", Summary: "Returns the files of a version and of the running one.",
+		Params:  []api.Param{versionParam},
+		Answers: []api.Answer{api.OK("The files.", Comparison{}), noHistory, api.Refused(http.StatusConflict, "There is no such version, or several.")},
+	}
+	rollbackOperation = api.Operation{
+		ID: "rollback", Summary: "Returns a node to an older version of its script, or ends its canary.",
+		Text:    "The node stays on the version until its files change or it is unpinned. Without `version`, a canary is rolled back if there is one.",
+		Params:  []api.Param{versionParam},
+		Answers: []api.Answer{api.OK("The versions before and after.", Switch{}), noHistory, api.Refused(http.StatusConflict, "There is no such version, or it already runs.")},
+	}
+	unpinOperation = api.Operation{
+		ID: "unpin", Summary: "Returns a node to the version of its files.",
+		Answers: []api.Answer{api.OK("The versions before and after.", Switch{}), noHistory, api.Refused(http.StatusConflict, "The node is not pinned to a version.")},
+	}
+	canaryOperation = api.Operation{
+		ID: "decideCanary", Summary: "Promotes or rolls back the canary of a node.",
+		Params: []api.Param{{Name: "decision", Doc: "promote or rollback"}},
+		Answers: []api.Answer{api.Plain("The decision was followed; the text describes the change."), api.Refused(http.StatusNotFound, "There is no such node or decision."),
+			api.Refused(http.StatusConflict, "There is no canary.")},
+	}
+	profileOperation = api.Operation{
+		ID: "profile", Summary: "Takes a profile of the lines of a script.",
+		Params: []api.Param{{Name: "seconds", Type: "integer", Doc: "The duration, from 1 to 300; 10 by default."}},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The profile, for go tool pprof.", Types: []string{"application/octet-stream"}},
+			api.Refused(http.StatusBadRequest, "seconds is invalid."), api.NotFound, api.Refused(http.StatusConflict, "The node is being profiled already.")},
+	}
+)
