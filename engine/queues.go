@@ -100,12 +100,5 @@ func (g *instance) backlog(c component.Queuer) (component.Backlog, error) {
 
 // left returns the amount of data that has left the node in any way.
 func (n *node) left() uint64 {
-	sum := n.stats.Out.Load() + n.stats.LinesOut.Load()
-	for _, v := range n.stats.Dropped() {
-		sum += v
-	}
-	for _, v := range n.stats.DroppedLines() {
-		sum += v
-	}
-	return sum
+	return n.stats.Out.Load() + n.stats.LinesOut.Load() + n.stats.Lost()
 }

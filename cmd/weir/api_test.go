@@ -112,11 +112,12 @@ type apiWeir struct {
 		Token() string
 		PageURL() string
 	}
-	base   string // of the TCP port
-	source *reloadSource
-	socket *httptest.Server
-	e      *engine.Engine
-	run    func() // starts the engine, which runs until the test ends
+	base    string // of the TCP port
+	history interface{ Take(host service.Host) }
+	source  *reloadSource
+	socket  *httptest.Server
+	e       *engine.Engine
+	run     func() // starts the engine, which runs until the test ends
 }
 
 // newAPIWeir returns a weir that is starting: run starts it.
@@ -143,7 +144,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.http = services.http
+	w.http, w.history = services.http, services.history
 	w.socket = httptest.NewServer(services.http.Handler())
 	t.Cleanup(w.socket.Close)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -552,6 +553,11 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/openapi.json", "", 200)
 	get("GET /api/v0/status", "", 200)
 	call(apiCall{route: "GET /api/v0/status", status: 200, via: w.base})
+	w.history.Take(w.e)
+	w.history.Take(w.e)
+	get("GET /api/v0/history", "/api/v0/history?node=my.mark.default", 200)
+	get("GET /api/v0/history", "/api/v0/history?since=x", 400)
+	get("GET /api/v0/history", "/api/v0/history?node=nowhere", 404)
 	get("GET /api/v0/reloads", "", 200)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=in", 200)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=up", 400)

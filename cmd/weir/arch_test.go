@@ -96,6 +96,7 @@ var leaves = []struct {
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock", "engine/files"}},
 	{"engine/outbox", "batches on their way out: it knows no script and no protocol but HTTP", []string{
 		"engine/backoff", "engine/batch", "engine/clock", "engine/component", "engine/flow", "engine/httpclient", "engine/journal", "engine/stall"}},
+	{"engine/history", "what services see of the nodes", []string{"engine/clock", "engine/component", "engine/flow", "engine/service"}},
 	{"engine/lastgood", "files and their text: it parses no config", []string{"engine/files"}},
 	{"engine/tap", "batches as text: it knows no connection", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/flow"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},

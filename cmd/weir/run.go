@@ -261,6 +261,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { reloadOn(beside, hangups, e) })
+	wg.Go(func() { s.history.Run(beside, e) })
 	wg.Go(func() { memory.Keep(beside, clock.System{}, s.telemetry.Logger()) })
 	wg.Go(func() {
 		if err := socket.Serve(beside, s.http.Handler()); err != nil {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/docs"
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
+	nodehistory "github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
@@ -83,11 +85,12 @@ func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	return []component.Catalog{component.NewList(natives.All()...), scripted}, nil
 }
 
-// services are the parts of weir that exist once: the HTTP port, logs and
-// metrics.
+// services are the parts of weir that exist once: the HTTP port, logs, metrics and the
+// history of nodes.
 type services struct {
 	http      *http.Service
 	telemetry *telemetry.Service
+	history   *nodehistory.Recorder
 }
 
 // newServices returns the services. listen is the TCP address; "" disables it.
@@ -97,9 +100,11 @@ func newServices(listen, logFormat string, log io.Writer) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
+	recorder := nodehistory.New(clock.System{})
 	return &services{
 		telemetry: t,
-		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Document: docs.OpenAPI(), Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
+		history:   recorder,
+		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Document: docs.OpenAPI(), History: recorder, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
 	}, nil
 }
 

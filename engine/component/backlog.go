@@ -26,6 +26,8 @@ type Backlog struct {
 	Journal bool
 	// Samples and Lines wait in the journal. They are counted once per endpoint.
 	Samples, Lines int64
+	// Oldest is when the oldest of these data was stored; zero if there are none.
+	Oldest time.Time
 	// Patience is how long the arguments tell the component to wait before it
 	// sends the data.
 	Patience time.Duration
@@ -44,4 +46,6 @@ type Queue struct {
 	// that have left the queue in any way.
 	Waiting int64
 	Left    uint64
+	// Oldest is when the oldest of the waiting data was stored; zero if none wait.
+	Oldest time.Time
 }

@@ -86,6 +86,18 @@ func (s *Stats) Dropped() map[string]uint64 { return s.counts(&s.dropped) }
 // DroppedLines is Dropped for log lines.
 func (s *Stats) DroppedLines() map[string]uint64 { return s.counts(&s.droppedLines) }
 
+// Lost returns the number of dropped samples and log lines for all reasons.
+func (s *Stats) Lost() (n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, by := range []map[string]uint64{s.dropped, s.droppedLines} {
+		for _, v := range by {
+			n += v
+		}
+	}
+	return n
+}
+
 func (s *Stats) counts(by *map[string]uint64) map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

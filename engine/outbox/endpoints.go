@@ -167,6 +167,9 @@ func (es *Endpoints[E]) Backlog() component.Backlog {
 	for _, e := range es.Current() {
 		q := e.Queue()
 		*waiting += q.Waiting
+		if b.Oldest.IsZero() || !q.Oldest.IsZero() && q.Oldest.Before(b.Oldest) {
+			b.Oldest = q.Oldest
+		}
 		b.Queues = append(b.Queues, q)
 	}
 	if len(b.Queues) == 1 {

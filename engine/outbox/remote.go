@@ -188,7 +188,7 @@ func (b *Remote) Drop(reason string, n int) { b.CountLost(b.kind.Signal, reason,
 // call to the node's Stats.
 func (b *Remote) Queue() component.Queue {
 	st := b.ReportTo(b.o.Stats)
-	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Waiting, Left: uint64(st.Sent)}
+	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Waiting, Left: uint64(st.Sent), Oldest: st.Journal.Oldest}
 	for _, n := range st.Lost {
 		q.Left += uint64(n)
 	}

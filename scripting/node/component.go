@@ -303,7 +303,7 @@ func (c *Component) shadows() bool { return c.block.OnReload == block.OnReloadSh
 func (c *Component) Backlog() (b component.Backlog) {
 	if s, ok := c.kind.(*sink); ok && c.opts.StoragePath != "" {
 		st := c.mem.sent.updateStats()
-		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: s.settings.MaxWait}
+		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Oldest: st.Journal.Oldest, Patience: s.settings.MaxWait}
 	}
 	if q := c.mem.quarantine; q != nil {
 		b.Quarantined = q.store.Records()

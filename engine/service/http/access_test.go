@@ -12,7 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 )
@@ -37,6 +39,7 @@ var routes = []struct {
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
 	{"GET /api/v0/openapi.json", "GET /api/v0/openapi.json", 200, 200, 200, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
+	{"GET /api/v0/history", "GET /api/v0/history", 401, 200, 403, 200},
 	{"GET /api/v0/reloads", "GET /api/v0/reloads", 401, 200, 403, 200},
 	{"GET /api/v0/reloads/events", "GET /api/v0/reloads/events", 401, 200, 403, 200},
 	{"GET /api/v0/batch/{id...}", "GET /api/v0/batch/a.sink.b", 401, 200, 403, 200},
@@ -59,7 +62,7 @@ var routes = []struct {
 func TestRoutes(t *testing.T) {
 	h := house(t)
 	h.components = map[string]component.Component{"a.sink.b": server{}}
-	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Document: []byte("{}")})
+	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Document: []byte("{}"), History: history.New(clock.System{})})
 	data := s.Data().(service.HTTPData)
 	stranger, token, memory := client(t, nil), owner(t, s), client(t, data.DialContext)
 	base := "http://" + s.Address()

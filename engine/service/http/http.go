@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Docs func(name string) (Doc, bool)
 	// Document is the OpenAPI document of the API. If it is nil, it is not served.
 	Document []byte
+	// History is what the nodes did in the last hour. If it is nil, it is not served.
+	History *history.Recorder
 	// Gatherer gathers the metrics for /metrics.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the service; it may be nil.

@@ -4,6 +4,7 @@ import (
 	nethttp "net/http"
 
 	"github.com/weir-run/weir/engine/api"
+	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/tap"
 )
@@ -74,6 +75,18 @@ var (
 		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
 		Text:    "Without credentials, the response has only the names and states of nodes.",
 		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}}},
+	}
+	recentOperation = api.Operation{
+		ID: "getHistory", Summary: "Returns the rates, the queues and the changes of health of the last hour.",
+		Text: "weir keeps a point every 10 seconds in memory. Without `node`, the response has the totals and the health of all nodes.",
+		Params: []api.Param{
+			{Name: "node", Many: true, Doc: "The ID of a node to include; at most 100."},
+			{Name: "since", Doc: "The time after which points and changes are included, in RFC 3339 or as Unix seconds; by default, the last hour."},
+		},
+		Answers: []api.Answer{
+			api.OK("The history.", history.History{}), api.Refused(nethttp.StatusBadRequest, "A parameter is invalid."),
+			api.Refused(nethttp.StatusNotFound, "There is no such node, and there was none in the last hour."),
+		},
 	}
 	reloadsOperation = api.Operation{
 		ID: "getReloads", Summary: "Returns the last 100 changes of the running graph, the oldest first.",

@@ -124,6 +124,12 @@ func writeJSON(w nethttp.ResponseWriter, v any) {
 	_ = e.Encode(v)
 }
 
+// writeCompact is writeJSON without indentation, for long lists of numbers.
+func writeCompact(w nethttp.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
 // reloadEvents follows the steps of reloads until the client or weir ends. IDs begin
 // with the time when weir was started: those of an earlier process mean nothing.
 func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
