@@ -555,6 +555,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: "GET /api/v0/status", status: 200, via: w.base})
 	w.history.Take(w.e)
 	w.history.Take(w.e)
+	get("GET /api/v0/graph", "", 200)
 	get("GET /api/v0/history", "/api/v0/history?node=my.mark.default", 200)
 	get("GET /api/v0/history", "/api/v0/history?since=x", 400)
 	get("GET /api/v0/history", "/api/v0/history?node=nowhere", 404)

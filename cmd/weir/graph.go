@@ -10,10 +10,11 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flowchart"
+	"github.com/weir-run/weir/engine/service"
 )
 
 // graphFormats are the output formats of weir graph.
-var graphFormats = []string{"dot", "svg"}
+var graphFormats = []string{"dot", "svg", "mermaid", "json"}
 
 func graphCommand(t *terminal) *cobra.Command {
 	var scripts, format string
@@ -21,13 +22,15 @@ func graphCommand(t *terminal) *cobra.Command {
 		Use:   "graph CONFIG",
 		Short: "Draw a config",
 		Long: `Draw the nodes of a config, a file or a directory of *.alloy files, and the data
-flow between them, as DOT for Graphviz or as SVG. Nothing is started. Solid lines
-show the flow of data; a dashed line leads from a node to a node that refers to
-its exports. The web page of a running weir shows the live graph.
+flow between them: as DOT for Graphviz, as SVG, for Mermaid, or as JSON. Nothing is
+started. Solid lines show the flow of data; a dashed line leads from a node to a node
+that refers to its exports. The web page of a running weir shows the live graph, and
+GET /api/v0/graph returns it in the same JSON, with rates.
 
 If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 		Example: `  weir graph config.alloy | dot -Tpng > graph.png
-  weir graph --format=svg /etc/weir > graph.svg`,
+  weir graph --format=svg /etc/weir > graph.svg
+  weir graph --format=json config.alloy | jq -r '.edges[] | .from + " " + .to'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -35,41 +38,47 @@ If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 			case len(args) == 0:
 				return errors.New("name a config to draw, a file or a directory of *.alloy files")
 			case !slices.Contains(graphFormats, format):
-				return fmt.Errorf("--format must be %s, not %q", strings.Join(graphFormats, " or "), format)
+				return fmt.Errorf("--format must be one of %s, not %q", strings.Join(graphFormats, ", "), format)
 			}
 			return nil
 		},
 		RunE: failed(func(_ *cobra.Command, args []string) error {
-			chart, err := chartOf(t, args[0], scripts)
+			nodes, services, err := graphOf(t, args[0], scripts)
 			if err != nil {
 				return err
 			}
-			if format == "svg" {
-				return chart.WriteSVG(t.out, flowchart.SVGOptions{})
+			switch format {
+			case "json":
+				return writeJSON(t, flowchart.GraphOf(nodes, services, nil))
+			case "mermaid":
+				return flowchart.Of(nodes, services).WriteMermaid(t.out)
+			case "svg":
+				return flowchart.Of(nodes, services).WriteSVG(t.out, flowchart.SVGOptions{})
 			}
-			return chart.WriteDOT(t.out)
+			return flowchart.Of(nodes, services).WriteDOT(t.out)
 		}),
 	}
 	cmd.ValidArgsFunction = configFiles(oneConfig)
-	cmd.Flags().StringVar(&format, "format", "dot", "dot or svg")
+	cmd.Flags().StringVar(&format, "format", "dot", strings.Join(graphFormats, ", "))
 	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	return cmd
 }
 
-// chartOf returns the chart of a config. It prints the mistakes of the config.
-func chartOf(t *terminal, path, scripts string) (*flowchart.Chart, error) {
+// graphOf returns the nodes of a config, and the services that have a block. It prints
+// the mistakes of the config.
+func graphOf(t *terminal, path, scripts string) (nodes, services []service.Info, err error) {
 	e, err := lookingEngine(path, scripts, "", scriptsUse{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	nodes, services, cfg, ds := e.Graph(path)
 	if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if ds.HasErrors() {
 		errs, _ := errors.AsType[config.Diagnostics](ds.Err())
 		fmt.Fprintln(t.err, count(len(errs), "mistake"))
-		return nil, &exitError{code: exitFailed}
+		return nil, nil, &exitError{code: exitFailed}
 	}
-	return flowchart.Of(nodes, services), nil
+	return nodes, services, nil
 }

@@ -1,5 +1,5 @@
 // Package flowchart draws nodes and the data flow between them, from left to
-// right: as SVG with its own layered layout, and as DOT for Graphviz.
+// right: as SVG with its own layered layout, as DOT for Graphviz, for Mermaid, and as data.
 //
 // Nodes whose ID is outer/inner are drawn inside a frame for outer. Equal
 // charts give equal bytes. It is not a general graph drawer: boxes have two or

@@ -73,8 +73,11 @@ func draw(t *testing.T, c *flowchart.Chart, o flowchart.SVGOptions) string {
 }
 
 func TestGolden(t *testing.T) {
-	var dot bytes.Buffer
+	var dot, mermaid bytes.Buffer
 	if err := house().WriteDOT(&dot); err != nil {
+		t.Fatal(err)
+	}
+	if err := house().WriteMermaid(&mermaid); err != nil {
 		t.Fatal(err)
 	}
 	f := func(name, got string) {
@@ -95,6 +98,7 @@ func TestGolden(t *testing.T) {
 	}
 	f("house.svg", draw(t, house(), flowchart.SVGOptions{}))
 	f("house.dot", dot.String())
+	f("house.mermaid", mermaid.String())
 	if a, b := draw(t, house(), flowchart.SVGOptions{Rates: true}), draw(t, house(), flowchart.SVGOptions{Rates: true}); a != b {
 		t.Error("two drawings of one chart differ")
 	}

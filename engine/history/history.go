@@ -25,6 +25,7 @@ const (
 	// Points is the number of points that are kept: an hour.
 	Points = 360
 
+	recent        = 6 // points: Rates are those of about a minute
 	maxNodes      = 2000
 	maxEvents     = 2000
 	maxNodeEvents = 50      // so that one node does not displace the others
@@ -48,7 +49,8 @@ type Recorder struct {
 // node is the history of a node.
 type node struct {
 	series
-	last counts
+	last   counts
+	recent [recent]counts // of the last points; that of point n is at n % recent
 }
 
 // health is the last known health of a node or of a service.
@@ -115,6 +117,7 @@ func (r *Recorder) Take(host service.Host) {
 		}
 		before := n.last
 		n.last = countsOf(i, now, r.points)
+		n.recent[r.points%recent] = n.last
 		p, ok := n.last.since(before)
 		if !ok {
 			continue // there is no rate yet

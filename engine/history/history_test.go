@@ -97,6 +97,40 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestRatesOfMinute: rates are those of the last minute until now, or since the node
+// exists.
+func TestRatesOfMinute(t *testing.T) {
+	h, r := newHost()
+	a, b := healthy("a"), healthy("b")
+	f := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(r.Rates([]service.Info{a, b}, h.clock.Now())); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	f("[{0 0 0} {0 0 0}]")
+	h.nodes = []service.Info{a}
+	r.Take(h)
+	f("[{0 0 0} {0 0 0}]")
+	a.Stats.In.Add(100)
+	a.Stats.Drop("x", 50)
+	h.clock.Advance(5 * time.Second)
+	f("[{20 0 10} {0 0 0}]")
+	h.clock.Advance(5 * time.Second)
+	r.Take(h)
+	f("[{10 0 5} {0 0 0}]")
+	for range 9 {
+		h.take(r)
+	}
+	f("[{0 0 0} {0 0 0}]")
+	a.Stats.Out.Add(110)
+	h.clock.Advance(5 * time.Second)
+	f("[{0 2 0} {0 0 0}]")
+	a.Stats = new(flow.Stats) // it was removed and added again
+	a.Stats.Out.Add(7)
+	f("[{0 0 0} {0 0 0}]")
+}
+
 // TestChanges: a node that was rebuilt goes on. A node that was removed has no values from
 // then on, begins at 0 when it is added again, and is forgotten after an hour.
 func TestChanges(t *testing.T) {

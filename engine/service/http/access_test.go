@@ -39,6 +39,7 @@ var routes = []struct {
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
 	{"GET /api/v0/openapi.json", "GET /api/v0/openapi.json", 200, 200, 200, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
+	{"GET /api/v0/graph", "GET /api/v0/graph", 401, 200, 403, 200},
 	{"GET /api/v0/history", "GET /api/v0/history", 401, 200, 403, 200},
 	{"GET /api/v0/reloads", "GET /api/v0/reloads", 401, 200, 403, 200},
 	{"GET /api/v0/reloads/events", "GET /api/v0/reloads/events", 401, 200, 403, 200},

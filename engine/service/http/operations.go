@@ -4,6 +4,7 @@ import (
 	nethttp "net/http"
 
 	"github.com/weir-run/weir/engine/api"
+	"github.com/weir-run/weir/engine/flowchart"
 	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/tap"
@@ -75,6 +76,10 @@ var (
 		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
 		Text:    "Without credentials, the response has only the names and states of nodes.",
 		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}}},
+	}
+	graphOperation = api.Operation{
+		ID: "getGraph", Summary: "Returns the graph: the nodes, their groups, and the flow of data between them with its rates.",
+		Answers: []api.Answer{api.OK("The graph.", flowchart.Graph{})},
 	}
 	recentOperation = api.Operation{
 		ID: "getHistory", Summary: "Returns the rates, the queues and the changes of health of the last hour.",

@@ -48,6 +48,7 @@ func (s *Service) table() []route {
 		{"POST " + linkPath, socketOnly, with(s.newLink), newLinkOperation},
 		{"GET /api/v0/openapi.json", public, s.serveDocument, documentOperation},
 		{"GET /api/v0/status", limited, with(status), statusOperation},
+		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
 		{"GET /api/v0/history", owned, with(s.serveHistory), recentOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
