@@ -185,6 +185,10 @@ type Registration struct {
 	// ExportsLater means that the exports are not known before Run. Nodes that
 	// refer to them wait for the first Export instead of using the zero value.
 	ExportsLater bool
+	// External is set for a component without signals whose exports come from outside of
+	// the config: from files, the network or the machine. Tests of a whole config replace
+	// such components, as well as sources and sinks.
+	External bool
 	// Check returns the errors in decoded arguments that depend on the component;
 	// Validate returns the rest. settled reports whether everything that an
 	// attribute or block depends on is known. If it is not, the value may be

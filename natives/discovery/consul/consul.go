@@ -21,9 +21,10 @@ const attempt = 2*time.Minute + 15*time.Second + 15*time.Second
 // Registration describes discovery.consul.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "discovery.consul",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: discovery.Exports{},
+		Name:     "discovery.consul",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  discovery.Exports{},
+		External: true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Stream: true,

@@ -20,9 +20,10 @@ import (
 // Registration describes discovery.file.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "discovery.file",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: discovery.Exports{},
+		Name:     "discovery.file",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  discovery.Exports{},
+		External: true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			k := new(known) // outlives the discoverers
 			return discovery.New(o, discovery.Kind{

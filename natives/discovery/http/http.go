@@ -16,9 +16,10 @@ import (
 // Registration describes discovery.http.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "discovery.http",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: discovery.Exports{},
+		Name:     "discovery.http",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  discovery.Exports{},
+		External: true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments)}, nil },

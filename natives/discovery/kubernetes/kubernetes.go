@@ -26,9 +26,10 @@ import (
 // Registration describes discovery.kubernetes.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "discovery.kubernetes",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: discovery.Exports{},
+		Name:     "discovery.kubernetes",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  discovery.Exports{},
+		External: true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Files: files, Stream: true,

@@ -20,9 +20,10 @@ import (
 // Registration describes local.file.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "local.file",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: Exports{},
+		Name:     "local.file",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  Exports{},
+		External: true,
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o, changed: make(chan struct{}, 1)}
 			if err := c.Update(args); err != nil {

@@ -21,9 +21,10 @@ import (
 // Registration describes local.file_match.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "local.file_match",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: Exports{},
+		Name:     "local.file_match",
+		NewArgs:  func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:  Exports{},
+		External: true,
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			return &Component{opts: o, changed: make(chan struct{}, 1), args: *args.(*Arguments)}, nil
 		},

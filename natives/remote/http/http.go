@@ -42,6 +42,7 @@ func Registration() component.Registration {
 		Name:         "remote.http",
 		NewArgs:      func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports:      Exports{},
+		External:     true,
 		ExportsLater: true,
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o, changed: make(chan struct{}, 1)}

@@ -21,6 +21,7 @@ func Registration() component.Registration {
 		Name:          "prometheus.exporter.self",
 		NewArgs:       func() any { return new(Arguments) },
 		Exports:       exporter.Exports{},
+		External:      true,
 		NeedsServices: []string{"http", "telemetry"},
 		Build:         build,
 	}

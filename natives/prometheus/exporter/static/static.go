@@ -27,6 +27,7 @@ func Registration() component.Registration {
 		Name:          "prometheus.exporter.static",
 		NewArgs:       func() any { return new(Arguments) },
 		Exports:       exporter.Exports{},
+		External:      true,
 		NeedsServices: []string{"http"},
 		Build:         build,
 	}

@@ -29,6 +29,7 @@ func Registration() component.Registration {
 		Name:          "prometheus.exporter.unix",
 		NewArgs:       func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports:       exporter.Exports{},
+		External:      true,
 		NeedsServices: []string{"http"},
 		Check: func(args any, _ func(string) bool) []*component.ArgumentError {
 			if err := checkHost(runtime.GOOS); err != nil {
