@@ -138,7 +138,7 @@ func checkScripts(ctx context.Context, t *terminal, o checkOptions, paths []stri
 	checks := warned.checks()
 	checks.Test = nil // test files are named on the command line or are in the folders
 	what := scripttest.Options{
-		Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: o.scripts, Paths: paths, Checks: checks, Versions: o.versions(),
+		Languages: languages(), Modules: stdlib.Modules(), Pipelines: pipelines(), Embedded: scripts.FS, Dir: o.scripts, Paths: paths, Checks: checks, Versions: o.versions(),
 	}
 	n, err := scripttest.Check(what)
 	if n == 0 {

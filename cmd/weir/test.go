@@ -108,7 +108,7 @@ and 2 if there was nothing to run.
   weir test --update scripts/http/paths.lua`,
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			o.Options = scripttest.Options{
-				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
+				Languages: languages(), Modules: stdlib.Modules(), Pipelines: pipelines(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
 				Mutate: o.Mutate, Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
 			}
 			o.Seed %= 1_000_000 // short enough to type

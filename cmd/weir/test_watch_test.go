@@ -47,7 +47,7 @@ it("marks", function() assert.same({ "a1" }, t:metrics("up 1"):label_values("mar
 	out, in := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	o := &testOptions{format: "pretty", Options: scripttest.Options{Languages: languages(), Modules: stdlib.Modules(), Parallel: 1}}
+	o := &testOptions{format: "pretty", Options: scripttest.Options{Languages: languages(), Modules: stdlib.Modules(), Pipelines: pipelines(), Parallel: 1}}
 	go func() {
 		defer in.Close()
 		done <- o.watch(ctx, &terminal{out: in, err: in})

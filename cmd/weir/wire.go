@@ -60,9 +60,20 @@ func (u scriptsUse) options(dir string) registry.Options {
 		o.Outside.LookupEnv = os.LookupEnv
 	}
 	if !u.untested {
-		o.Test = scripttest.OnReload(langs, stdlib.Modules(), cmp.Or(u.testLimit, scripttest.DefaultReloadLimit))
+		o.Test = scripttest.OnReload(langs, stdlib.Modules(), pipelines(), cmp.Or(u.testLimit, scripttest.DefaultReloadLimit))
 	}
 	return o
+}
+
+// pipelines returns what tests of whole configs need.
+func pipelines() *scripttest.Pipelines {
+	p := &scripttest.Pipelines{Natives: component.NewList(natives.All()...), Unsupported: unsupported()}
+	if s, err := newServices("", "", io.Discard); err == nil { // the format is valid
+		for _, s := range s.all() {
+			p.Services = append(p.Services, s.Definition())
+		}
+	}
+	return p
 }
 
 // imported creates the catalog of another folder of scripts: in the namespace of an

@@ -35,8 +35,8 @@ func (s *session) api() *scripting.TestAPI {
 					at := began
 					if text, ok := a[2].(string); ok {
 						var err error
-						if at, err = time.Parse(time.RFC3339, text); err != nil {
-							return nil, fmt.Errorf(`cannot use %q as the time of the clock: write a time such as "2025-06-01T12:00:00Z"`, text)
+						if at, err = clockTime(text); err != nil {
+							return nil, err
 						}
 					}
 					n, err := s.open(a[0].(string), a[1], at)
@@ -45,8 +45,8 @@ func (s *session) api() *scripting.TestAPI {
 					}
 					return &scripting.Object{Type: s.componentType(), Data: n}, nil
 				},
-			}}, s.mockFuncs()...),
-			Types: []*scripting.ObjectType{s.componentType(), batchType, answerType, mocksType, generatorType},
+			}, s.pipelineFunc()}, s.mockFuncs()...),
+			Types: []*scripting.ObjectType{s.componentType(), s.pipelineType(), s.sinkType(), batchType, answerType, mocksType, generatorType},
 		},
 		Same: func(want, got scripting.Value) error { return checkSame(nil, []scripting.Value{want, got}) },
 		Fail: fail,

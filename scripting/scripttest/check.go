@@ -46,7 +46,7 @@ func Check(o Options) (n int, err error) {
 	if o.Checks == nil {
 		o.Checks = &registry.Checks{}
 	}
-	o.test = OnReload(o.Languages, o.Modules, DefaultReloadLimit) // as weir run has it, so that versions have the same ID
+	o.test = OnReload(o.Languages, o.Modules, o.Pipelines, DefaultReloadLimit) // as weir run has it, so that versions have the same ID
 	targets, err := find(o)
 	if err != nil {
 		return 0, err

@@ -153,7 +153,7 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 }
 
 func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
-	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, write: o.Write, chaos: o.Chaos, seed: o.Seed, probe: probe}
+	s := &suite{langs: o.Languages, modules: o.Modules, pipelines: o.Pipelines, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, write: o.Write, chaos: o.Chaos, seed: o.Seed, probe: probe}
 	c, err := registry.NewCatalog(registry.Options{
 		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe, Checks: o.Checks,
 		Test: o.test, Versions: o.Versions,

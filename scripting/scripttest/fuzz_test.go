@@ -37,7 +37,7 @@ func gate(t testing.TB) (func(context.Context, registry.Tested) error, func(test
 		t.Fatal(err)
 	}
 	folder, _ := registry.FolderOf(c)
-	return scripttest.OnReload(langs, stdlib.Modules(), scripttest.DefaultReloadLimit), func(test string) registry.Tested {
+	return scripttest.OnReload(langs, stdlib.Modules(), nil, scripttest.DefaultReloadLimit), func(test string) registry.Tested {
 		return registry.Tested{
 			Script: scripting.File{Name: "a/work.lua", Path: path, Text: text},
 			Test:   scripting.File{Name: "a/work_test.lua", Path: filepath.Join(dir, "a", "work_test.lua"), Text: test},

@@ -136,6 +136,10 @@ func (n *testNode) stop() {
 	}
 	n.over = true
 	n.end()
+	n.releaseSeries()
+}
+
+func (n *testNode) releaseSeries() {
 	for _, s := range n.series {
 		s.Release()
 	}
@@ -433,11 +437,16 @@ type logLines struct {
 // Enabled returns true: a test sees debug lines as well.
 func (*logLines) Enabled(context.Context, slog.Level) bool { return true }
 
+// isKnown reports whether a line says what the test knows already.
+func isKnown(r slog.Record) bool {
+	return r.Message == "script failed" || r.Message == "script works again"
+}
+
 // Handle keeps a line with its attributes.
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
-	if r.Message == "script failed" || r.Message == "script works again" {
-		return nil // which the test knows already
+	if isKnown(r) {
+		return nil
 	}
 	fmt.Fprintf(&b, "%s: %s", strings.ToLower(r.Level.String()), r.Message)
 	r.Attrs(func(a slog.Attr) bool {

@@ -24,10 +24,10 @@ const maxReason = 20
 // of the script. They may take fifteen times as long by the clock: a save is not refused
 // because the machine is busy. The tests also end with their context. Its cause is then a
 // part of the error.
-func OnReload(langs []scripting.Language, modules []*scripting.Module, limit time.Duration) func(context.Context, registry.Tested) error {
+func OnReload(langs []scripting.Language, modules []*scripting.Module, pipelines *Pipelines, limit time.Duration) func(context.Context, registry.Tested) error {
 	return func(ctx context.Context, t registry.Tested) error {
 		left := limit
-		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: limit / 4, left: &left}
+		s := &suite{folder: t.Folder, langs: langs, modules: modules, pipelines: pipelines, limit: limit / 4, left: &left}
 		target := target{suite: s, script: t.Script, test: t.Test}
 		l, base, _ := s.parts(t.Script.Path)
 		target.lang, target.name = l, s.component(base)

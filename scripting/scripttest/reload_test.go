@@ -40,7 +40,7 @@ func newSavedWithin(t *testing.T, limit time.Duration) *saved {
 	dir := filepath.Join(t.TempDir(), "scripts")
 	langs := []scripting.Language{lua.New(), js.New()}
 	c, err := registry.NewCatalog(registry.Options{
-		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules(), limit),
+		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules(), nil, limit),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -70,6 +70,8 @@ type Options struct {
 	Skip func(name string) bool
 	// Checks are for Check; Run leaves them out.
 	Checks *registry.Checks
+	// Pipelines is for weir.test.pipeline; nil: tests cannot use it.
+	Pipelines *Pipelines
 	// Versions tells Check which scripts failed their tests where they run; nil:
 	// nothing does. Run leaves it out.
 	Versions *versions.Store
@@ -284,16 +286,17 @@ func (t target) run(ctx context.Context, skip func(string) bool, out chan<- resu
 
 // suite is what all tests of one folder share.
 type suite struct {
-	folder  registry.Folder
-	langs   []scripting.Language
-	modules []*scripting.Module
-	match   *regexp.Regexp
-	limit   time.Duration
-	left    *time.Duration                   // script time that all tests may still take; nil: no limit
-	update  func(path, content string) error // nil: nothing is rewritten
-	write   func(path, content string) error // of snapshots; nil: none is written
-	probe   *scripting.Probe
-	chaos   bool
+	folder    registry.Folder
+	langs     []scripting.Language
+	modules   []*scripting.Module
+	pipelines *Pipelines
+	match     *regexp.Regexp
+	limit     time.Duration
+	left      *time.Duration                   // script time that all tests may still take; nil: no limit
+	update    func(path, content string) error // nil: nothing is rewritten
+	write     func(path, content string) error // of snapshots; nil: none is written
+	probe     *scripting.Probe
+	chaos     bool
 	// failFast ends a file after its first failure.
 	failFast bool
 	seed     uint64
@@ -438,6 +441,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	t.Elapsed = time.Since(started)
 	ses.running, ses.test = false, ""
 	t.Output = ses.output.shown()
+	for _, p := range append(ses.filePipelines, ses.openedPipelines...) {
+		t.Output = append(t.Output, p.log.takeOutput().shown()...)
+	}
 	for _, n := range append(ses.nodes, ses.opened...) {
 		for _, line := range n.log.takeOutput().shown() {
 			t.Output = append(t.Output, n.name+": "+line)

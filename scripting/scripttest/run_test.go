@@ -3,6 +3,7 @@ package scripttest_test
 import (
 	"context"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/service/telemetry"
+	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
@@ -21,8 +27,22 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
+func pipelines() *scripttest.Pipelines {
+	logs, err := telemetry.New(telemetry.Options{Output: io.Discard})
+	if err != nil {
+		panic(err)
+	}
+	return &scripttest.Pipelines{
+		Natives: component.NewList(natives.All()...), Services: []service.Definition{logs.Definition()},
+		Unsupported: config.Unsupported{"remotecfg": "write a file"},
+	}
+}
+
 func options(paths ...string) scripttest.Options {
-	return scripttest.Options{Languages: []scripting.Language{lua.New(), js.New()}, Modules: stdlib.Modules(), Paths: paths}
+	return scripttest.Options{
+		Languages: []scripting.Language{lua.New(), js.New()}, Modules: stdlib.Modules(), Paths: paths,
+		Pipelines: pipelines(),
+	}
 }
 
 // write puts the files of an archive into a new working directory.

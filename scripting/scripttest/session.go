@@ -49,7 +49,14 @@ type session struct {
 	snaps        *snapshots      // nil: no test runs
 	used         map[string]bool // paths of files that matter to the tests
 
-	componentKind *scripting.ObjectType
+	pipelines *Pipelines // nil: there are none
+	modules   []*scripting.Module
+	probe     *scripting.Probe
+	// filePipelines were opened while the file was read, openedPipelines in the test that
+	// runs.
+	filePipelines, openedPipelines []*pipeline
+
+	componentKind, pipelineKind, sinkKind *scripting.ObjectType
 }
 
 // encoder returns the function encode of the module json.
@@ -72,7 +79,8 @@ func encoder(modules []*scripting.Module) func(scripting.Value) (string, error) 
 
 // newSession compiles a test file and runs it, so that its tests are known.
 func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
-	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, seed: s.seed, limit: s.limit, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
+	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, seed: s.seed, limit: s.limit, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true},
+		pipelines: s.pipelines, modules: s.modules, probe: s.probe}
 	ses.mocks.words, ses.mocks.encode = ses.words, encoder(s.modules)
 	ses.at = ses.top
 	vm, err := lang.NewTest(f, ses.env(s, lang), ses.api())
@@ -109,15 +117,24 @@ func (s *session) env(in suite, lang scripting.Language) scripting.Env {
 // close ends the components that are still open. The error is the first that
 // a teardown met.
 func (s *session) close() error {
-	err := errors.Join(s.closeOpened(), closeAll(s.nodes))
-	s.nodes = nil
+	err := errors.Join(s.closeOpened(), closeAll(s.nodes), closePipelines(s.filePipelines))
+	s.nodes, s.filePipelines = nil, nil
 	return err
 }
 
 func (s *session) closeOpened() error {
-	err := closeAll(s.opened)
-	s.opened = nil
+	err := errors.Join(closeAll(s.opened), closePipelines(s.openedPipelines))
+	s.opened, s.openedPipelines = nil, nil
 	return err
+}
+
+func closePipelines(ps []*pipeline) (first error) {
+	for _, p := range ps {
+		if err := p.close(); first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 func closeAll(nodes []*testNode) (first error) {
