@@ -56,14 +56,19 @@ platforms: ## it builds everywhere without cgo, and without LogQL
 tsc: ## check the types of scripts, and the scripts that ship, with TypeScript's compiler (needs npm)
 	tsc=$$(scripting/api/testdata/tsc/fetch.sh bin/tsc) && WEIR_TSC=$$tsc $(GO) test -count=1 -run '^TestTSC$$' ./scripting/api
 
+ui: ## check the web UI, and that ui/dist is what its sources bundle to (needs npm)
+	$(GO) generate ./ui && npm --prefix ui run --silent check
+	git diff --exit-code -- ui/dist && test -z "$$(git status --porcelain -- ui/dist)"
+
 recipes: ## follow the recipes of CONTRIBUTING.md, with all of their commands
 	WEIR_RECIPES=1 $(GO) test -run '^TestContributing$$' ./cmd/weir
 
-check: lint generated platforms race tsc recipes ## everything that must hold before a change lands
+check: lint generated platforms race tsc ui recipes ## everything that must hold before a change lands
 	$(GO) run ./cmd/weir check scripts
 	$(GO) run ./cmd/weir test scripts
 
-integration: build ## the faults and counterparts that need real servers, as processes
+integration: build ## the faults and counterparts that need real servers, and the web UI in a browser
+	npm --prefix ui ci --silent
 	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 	$(GO) build -C testdata/loki -o ../../bin/servers/ github.com/grafana/loki/v3/cmd/loki
 	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -parallel 3 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
@@ -91,4 +96,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run quick test race race-all lint generated platforms check tsc recipes integration bench bench-stages peers bench-peers bench-logs faults fuzz
+.PHONY: help build run quick test race race-all lint generated platforms check tsc ui recipes integration bench bench-stages peers bench-peers bench-logs faults fuzz

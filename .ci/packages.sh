@@ -2,7 +2,8 @@
 # Installs what the checks need beyond Go and make: a C compiler for the race
 # detector, npm to fetch TypeScript's compiler, and systemd's tools, which tests
 # of loki.source.journal write journals with and compare what they read with. The
-# cases of testdata/reload save files with git, rsync and vim.
+# cases of testdata/reload save files with git, rsync and vim. Chromium opens the web
+# UI.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -12,6 +13,7 @@ command -v journalctl >/dev/null || packages+=(systemd)
 command -v git >/dev/null || packages+=(git)
 command -v rsync >/dev/null || packages+=(rsync)
 command -v vim >/dev/null || packages+=(vim)
+command -v chromium >/dev/null || packages+=(chromium)
 [ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo

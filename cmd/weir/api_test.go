@@ -26,6 +26,7 @@ import (
 	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/versions"
 )
@@ -127,7 +128,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.save("config/main.alloy", apiConfig)
 	w.save("scripts/my/mark.lua", markScript("1"))
 	w.save("scripts/my/plain.lua", plainScript)
-	services, err := newServices("127.0.0.1:0", "", io.Discard)
+	services, err := newServices(port{listen: "127.0.0.1:0", manual: manuals(func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} })}, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +401,7 @@ func (d *apiDocument) call(t *testing.T, w *apiWeir, c apiCall) []byte {
 // TestAPIDescribesAllRoutes: only the pages of the web UI, the profiles of Go and the
 // prefix of the routes of components are not described.
 func TestAPIDescribesAllRoutes(t *testing.T) {
-	undescribed := []string{"GET /{$}", "GET /graph", "GET /node/{id...}", "GET /docs/{page...}", "/api/v0/control/{path...}"}
+	undescribed := []string{"GET /{$}", "GET /ui/{file}", "/api/v0/control/{path...}"}
 	ids := map[string]string{}
 	for _, r := range apiRoutes() {
 		switch {
@@ -556,6 +557,11 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.history.Take(w.e)
 	w.history.Take(w.e)
 	get("GET /api/v0/graph", "", 200)
+	get("GET /api/v0/docs", "/api/v0/docs?search=journal", 200)
+	get("GET /api/v0/docs/{page}", "/api/v0/docs/reference/components", 200)
+	get("GET /api/v0/docs/{page}", "/api/v0/docs/nowhere", 404)
+	get("GET /api/v0/manual/{name}", "/api/v0/manual/prometheus.scrape", 200)
+	get("GET /api/v0/manual/{name}", "/api/v0/manual/no.such", 404)
 	get("GET /api/v0/history", "/api/v0/history?node=my.mark.default", 200)
 	get("GET /api/v0/history", "/api/v0/history?since=x", 400)
 	get("GET /api/v0/history", "/api/v0/history?node=nowhere", 404)
@@ -702,7 +708,7 @@ func (w *apiWeir) session(f func(base, cookie string)) {
 // withoutPort calls f while the socket is that of a weir that does not listen.
 func (w *apiWeir) withoutPort(f func()) {
 	w.t.Helper()
-	services, err := newServices("", "", io.Discard)
+	services, err := newServices(port{}, "", io.Discard)
 	if err != nil {
 		w.t.Fatal(err)
 	}

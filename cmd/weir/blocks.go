@@ -11,7 +11,7 @@ import (
 // create and import components, and those that configure weir itself.
 func blocks() (component.Catalog, error) {
 	rs := moduleBlocks()
-	known, err := newServices("", "", io.Discard)
+	known, err := newServices(port{}, "", io.Discard)
 	if err != nil {
 		return nil, err
 	}

@@ -275,7 +275,7 @@ func lookingEngine(path, scripts, storage string, use scriptsUse) (*looker, erro
 	if err != nil {
 		return nil, cannotStart(err)
 	}
-	services, err := newServices("", "", io.Discard)
+	services, err := newServices(port{}, "", io.Discard)
 	if err != nil {
 		return nil, cannotStart(err)
 	}

@@ -95,7 +95,7 @@ shipped script. With --source --test, print its test file.`,
 				_, err := io.WriteString(t.out, markdownManual(r))
 				return err
 			}
-			return writeManual(t, r)
+			return writeManual(t.out, t.outColor, r)
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
@@ -207,9 +207,9 @@ func firstSentence(s string) string {
 }
 
 // writeManual prints the manual of a component.
-func writeManual(t *terminal, r component.Registration) error {
+func writeManual(w io.Writer, color bool, r component.Registration) error {
 	var b strings.Builder
-	head := func(s string) string { return paint(t.outColor, "1", s) }
+	head := func(s string) string { return paint(color, "1", s) }
 	fmt.Fprintf(&b, "%s\n\n%s\n", head(r.Name), config.Printable(strings.TrimSpace(r.Doc.Summary)))
 	if r.Accepts != 0 {
 		fmt.Fprintf(&b, "\nIt takes %s through its export receiver.\n", r.Accepts)
@@ -230,7 +230,7 @@ func writeManual(t *terminal, r component.Registration) error {
 	if r.Doc.Example != "" {
 		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(config.Printable(strings.Trim(exampleOf(r), "\n")), "  "))
 	}
-	_, err := io.WriteString(t.out, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 

@@ -120,7 +120,7 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 		return r.Err
 	}
 	if ok {
-		return writeManual(t, r)
+		return writeManual(t.out, t.outColor, r)
 	}
 	if strings.Contains(unknown.Error(), "lists all") {
 		var names []string

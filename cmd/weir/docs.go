@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/docs"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/scripting"
 )
@@ -31,18 +32,47 @@ func docsTopics() []*cobra.Command {
 	return topics
 }
 
-// docsPage returns a page of the documentation for the web UI.
-func docsPage(name string) (http.Doc, bool) {
-	p, ok := docs.Find(name)
-	if name == "" {
-		p, ok = docs.Index(), true
+// mostFound is how many sections a search in the documentation returns.
+const mostFound = 50
+
+// documentation returns the documentation for the web UI.
+func documentation() (out http.Docs) {
+	for _, p := range docs.Pages() {
+		out.Pages = append(out.Pages, http.DocPage{Name: p.Name, Title: p.Title, Summary: p.Summary})
 	}
-	if !ok {
-		return http.Doc{}, false
+	out.HTML = func(name string) (http.Doc, bool) {
+		p, ok := docs.Find(name)
+		if name == "index" {
+			p, ok = docs.Index(), true
+		}
+		if !ok {
+			return http.Doc{}, false
+		}
+		html, err := p.HTML()
+		if err != nil {
+			html = "<p>This page cannot be shown; weir help prints it.</p>"
+		}
+		return http.Doc{Name: name, Title: p.Title, HTML: html}, true
 	}
-	html, err := p.HTML()
-	if err != nil {
-		html = "<p>This page cannot be shown; weir help prints it.</p>"
+	out.Search = func(query string) []http.DocSection {
+		found := []http.DocSection{}
+		for _, s := range docs.Search(query, mostFound) {
+			found = append(found, http.DocSection{Page: s.Page, Title: s.Title, Heading: s.Heading, Anchor: s.Anchor, Text: s.Text})
+		}
+		return found
 	}
-	return http.Doc{Title: p.Title, HTML: html}, true
+	return out
+}
+
+// manuals returns a function that prints the manual of a component of the catalogs.
+func manuals(catalogs func() []component.Catalog) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		r, ok := lookup(catalogs(), name)
+		if !ok || r.Err != nil {
+			return "", false
+		}
+		var b strings.Builder
+		_ = writeManual(&b, false, r) // a strings.Builder takes everything
+		return b.String(), true
+	}
 }

@@ -73,9 +73,9 @@ func execute(ctx context.Context, t *terminal, args []string) int {
 		return exitOK
 	}
 	if cmd.Name() == "run" && !t.errTerminal && t.log == nil { // the error occurred before the log was created
-		s, _ := newServices("", cmd.Flag("log.format").Value.String(), t.err)
+		s, _ := newServices(port{}, cmd.Flag("log.format").Value.String(), t.err)
 		if s == nil { // the format is invalid
-			s, _ = newServices("", "", t.err)
+			s, _ = newServices(port{}, "", t.err)
 		}
 		t.log = s.telemetry.Logger
 	}

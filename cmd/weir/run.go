@@ -170,7 +170,8 @@ Exit codes:
 // quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
 	memory.Start()
-	s, err := newServices(o.listen, o.logFormat, t.err)
+	var catalogs []component.Catalog
+	s, err := newServices(port{o.listen, manuals(func() []component.Catalog { return catalogs })}, o.logFormat, t.err)
 	if err != nil {
 		return cannotStart(err)
 	}
@@ -216,8 +217,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)
 	}
-	catalogs, err := use.catalogs(scripts)
-	if err != nil {
+	if catalogs, err = use.catalogs(scripts); err != nil {
 		return cannotStart(err)
 	}
 	e, err := engine.New(engine.Options{

@@ -21,7 +21,7 @@ import (
 // hostMetrics returns the metrics that the quickstart scrapes: those of this host, if it
 // runs Linux, and those of this process.
 func hostMetrics() (in scripttest.Input, err error) {
-	s, err := newServices("", "", io.Discard)
+	s, err := newServices(port{}, "", io.Discard)
 	if err != nil {
 		return in, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
+	"github.com/weir-run/weir/ui"
 )
 
 // languages are the languages of scripts.
@@ -104,19 +105,23 @@ type services struct {
 	history   *nodehistory.Recorder
 }
 
-// newServices returns the services. listen is the TCP address; "" disables it.
-// logFormat overrides the format in the config.
-func newServices(listen, logFormat string, log io.Writer) (*services, error) {
+// port are the options of weir's own port. Without an address, weir does not listen.
+type port struct {
+	listen string
+	manual func(name string) (string, bool) // of a component that a config can use
+}
+
+// newServices returns the services. logFormat overrides the format in the config.
+func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	t, err := telemetry.New(telemetry.Options{Output: log, Format: logFormat})
 	if err != nil {
 		return nil, err
 	}
 	recorder := nodehistory.New(clock.System{})
-	return &services{
-		telemetry: t,
-		history:   recorder,
-		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Document: docs.OpenAPI(), History: recorder, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
-	}, nil
+	return &services{telemetry: t, history: recorder, http: http.New(http.Options{
+		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: p.manual, Document: docs.OpenAPI(), History: recorder,
+		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(),
+	})}, nil
 }
 
 func (s *services) all() []service.Service { return []service.Service{s.telemetry, s.http} }

@@ -270,7 +270,7 @@ func (s *Service) refuse(w nethttp.ResponseWriter, r *nethttp.Request, err error
 		h.Set("Retry-After", "60")
 	}
 	if r.Method == nethttp.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		show(w, e.status, refusedTemplate, func(nonce string) any { return refusedPage{Nonce: nonce, Text: e.text, Continue: e == errContinue} })
+		showRefused(w, e)
 		return
 	}
 	nethttp.Error(w, "refused: "+e.text, e.status)

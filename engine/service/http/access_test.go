@@ -28,9 +28,10 @@ var routes = []struct {
 	stranger, token, memory, socket int
 }{
 	{"GET /{$}", "GET /", 401, 200, 403, 200},
-	{"GET /graph", "GET /graph", 401, 200, 403, 200},
-	{"GET /node/{id...}", "GET /node/a.sink.b", 401, 200, 403, 200},
-	{"GET /docs/{page...}", "GET /docs/x", 401, 404, 403, 404},
+	{"GET /ui/{file}", "GET /ui/app.js", 401, 200, 403, 200},
+	{"GET /api/v0/docs", "GET /api/v0/docs", 401, 200, 403, 200},
+	{"GET /api/v0/docs/{page...}", "GET /api/v0/docs/x", 401, 404, 403, 404},
+	{"GET /api/v0/manual/{name}", "GET /api/v0/manual/a.sink", 401, 404, 403, 404},
 	{"GET /-/ready", "GET /-/ready", 503, 503, 503, 503},
 	{"GET /-/healthy", "GET /-/healthy", 503, 503, 503, 503},
 	{"POST /-/reload", "POST /-/reload", 401, 200, 403, 200},

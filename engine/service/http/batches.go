@@ -11,6 +11,13 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
+// Limits for the shown part of a batch.
+const (
+	defaultRows = 200
+	mostRows    = 10_000
+	mostBytes   = 8 << 20
+)
+
 // rowsOf is a batch of either signal in readable form.
 type rowsOf struct {
 	what string // rows of it
@@ -30,24 +37,6 @@ func shownLogs(b *batch.Logs) (s rowsOf, ok bool) {
 		return s, false
 	}
 	return rowsOf{"line", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendLogsText(dst, b.Rows(rows)) }}, true
-}
-
-// shownBatches returns the last batches of a node, if there are any.
-func shownBatches(s *flow.Stats) (out []excerpt) {
-	for _, of := range []string{"in", "out"} {
-		for _, b := range last(of, s) {
-			text, rows := b.first(pageRows, pageBytes)
-			note := fmt.Sprintf("%d %ss", b.len, b.what)
-			if b.len == 1 {
-				note = "1 " + b.what
-			}
-			if rows < b.len {
-				note += fmt.Sprintf(", the first %d are shown", rows)
-			}
-			out = append(out, excerpt{"last batch " + of, note, string(text)})
-		}
-	}
-	return out
 }
 
 // last returns the last batches in or out, at most one per signal.
@@ -92,13 +81,13 @@ func cutLine(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+
 
 // lastBatch serves the last batch of a node as text: ?of=in or out, ?rows=N.
 func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	i, _, ok := find(host, r.PathValue("id"))
+	i, ok := find(host, r.PathValue("id"))
 	if !ok || i.Stats == nil {
 		nethttp.Error(w, fmt.Sprintf("there is no node %s", r.PathValue("id")), nethttp.StatusNotFound)
 		return
 	}
 	batches, err := pick(r.URL.Query().Get("of"), i.Stats)
-	rows := pageRows
+	rows := defaultRows
 	if text := r.URL.Query().Get("rows"); text != "" && err == nil {
 		if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > mostRows {
 			err = fmt.Errorf("rows must be a number from 1 to %d, not %q", mostRows, text)

@@ -1,35 +1,92 @@
 package http
 
 import (
-	"html/template"
+	"fmt"
 	nethttp "net/http"
+
+	"github.com/weir-run/weir/engine/service"
 )
+
+// Docs is the documentation that the web UI shows.
+type Docs struct {
+	// Pages are all pages in reading order.
+	Pages []DocPage
+	// HTML returns the content of a page, which loads no other resources. Links to other pages
+	// are relative URLs without an ending. The page "index" lists all pages.
+	HTML func(name string) (Doc, bool)
+	// Search returns the sections that contain all words of a query.
+	Search func(query string) []DocSection
+}
+
+// DocPage is an entry in the table of contents.
+type DocPage struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Summary string `json:"summary"`
+}
 
 // Doc is a page of the documentation.
 type Doc struct {
-	Title string
-	HTML  string // the content, which loads no other resources
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	HTML  string `json:"html"`
 }
 
-// docsPage is the data for docs.html.
-type docsPage struct {
-	Nonce, Base, Title string
-	Body               template.HTML
+// DocSection is a part of a page.
+type DocSection struct {
+	Page    string `json:"page"`    // name
+	Title   string `json:"title"`   // of the page
+	Heading string `json:"heading"` // "" for the beginning of the page
+	Anchor  string `json:"anchor"`  // of the heading
+	Text    string `json:"text"`    // an excerpt
 }
 
-// showDocs serves a page of the documentation. The page without a name is the
-// table of contents.
-func (s *Service) showDocs(w nethttp.ResponseWriter, r *nethttp.Request) {
+// DocList is the response of /api/v0/docs.
+type DocList struct {
+	Pages []DocPage `json:"pages"`
+	// Found are the sections that the parameter search selects; it is missing without the parameter.
+	Found []DocSection `json:"found,omitempty"`
+}
+
+// listDocs serves the table of contents, and with the parameter search also what was found.
+func (s *Service) listDocs(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	l := DocList{Pages: append([]DocPage{}, s.o.Docs.Pages...)}
+	if query := r.URL.Query().Get("search"); query != "" && s.o.Docs.Search != nil {
+		l.Found = s.o.Docs.Search(query)
+	}
+	writeJSON(w, l)
+}
+
+// serveDoc serves a page of the documentation.
+func (s *Service) serveDoc(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	var d Doc
 	var ok bool
-	if s.o.Docs != nil {
-		d, ok = s.o.Docs(r.PathValue("page"))
+	if s.o.Docs.HTML != nil {
+		d, ok = s.o.Docs.HTML(r.PathValue("page"))
 	}
 	if !ok {
 		nethttp.Error(w, "the documentation has no page with this name", nethttp.StatusNotFound)
 		return
 	}
-	show(w, nethttp.StatusOK, docsTemplate, func(nonce string) any {
-		return docsPage{nonce, callerOf(r).base, d.Title, template.HTML(d.HTML)}
-	})
+	writeJSON(w, d)
+}
+
+// Manual is the response of /api/v0/manual/NAME.
+type Manual struct {
+	Name string `json:"name"`
+	Text string `json:"text"` // as `weir components NAME` prints it
+}
+
+// serveManual serves the manual of a component.
+func (s *Service) serveManual(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	m := Manual{Name: r.PathValue("name")}
+	var ok bool
+	if s.o.Manual != nil {
+		m.Text, ok = s.o.Manual(m.Name)
+	}
+	if !ok {
+		nethttp.Error(w, fmt.Sprintf("there is no manual of %s", m.Name), nethttp.StatusNotFound)
+		return
+	}
+	writeJSON(w, m)
 }

@@ -3,34 +3,43 @@ package http_test
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/weir-run/weir/engine/service/http"
 )
 
 func TestDocs(t *testing.T) {
-	s := run(t, house(t), http.Options{Docs: func(name string) (http.Doc, bool) {
-		return http.Doc{Title: "A & B", HTML: `<p id="x">page "` + name + `"</p>`}, name != "lost"
-	}})
+	s := run(t, house(t), http.Options{
+		Docs: http.Docs{
+			Pages:  []http.DocPage{{Name: "logs", Title: "A & B", Summary: "About logs."}},
+			HTML:   func(name string) (http.Doc, bool) { return http.Doc{Name: name, HTML: "<p>x</p>"}, name != "lost" },
+			Search: func(query string) []http.DocSection { return []http.DocSection{{Page: "logs", Text: query}} },
+		},
+		Manual: func(name string) (string, bool) { return "manual of " + name, name == "a.sink" },
+	})
 	c, base := owner(t, s), "http://"+s.Address()
 	f := func(path string, status int, want string) {
 		t.Helper()
 		res, body := get(t, c, "GET", base+path)
-		if res != status || !strings.Contains(body, want) {
+		if body = strings.Join(strings.Fields(body), " "); res != status || body != want {
 			t.Errorf("%s: got %d and %s, want %d and %s", path, res, body, status, want)
 		}
 	}
-	f("/docs/", 200, `<p id="x">page ""</p>`)
-	f("/docs/logs", 200, "<title>A &amp; B – weir</title>")
-	f("/docs/reference/components", 200, `page "reference/components"`)
-	f("/docs/lost", 404, "no page with this name")
-	f("/", 200, `<a href="/docs/">docs</a>`)
+	f("/api/v0/docs", 200, `{ "pages": [ { "name": "logs", "title": "A \u0026 B", "summary": "About logs." } ] }`)
+	f("/api/v0/docs?search=a+b", 200, `{ "pages": [ { "name": "logs", "title": "A \u0026 B", "summary": "About logs." } ], "found": [ { "page": "logs", "title": "", "heading": "", "anchor": "", "text": "a b" } ] }`)
+	f("/api/v0/docs/reference/components", 200, `{ "name": "reference/components", "title": "", "html": "\u003cp\u003ex\u003c/p\u003e" }`)
+	f("/api/v0/docs/lost", 404, "the documentation has no page with this name")
+	f("/api/v0/manual/a.sink", 200, `{ "name": "a.sink", "text": "manual of a.sink" }`)
+	f("/api/v0/manual/nobody", 404, "there is no manual of nobody")
+}
 
-	res, err := c.Get(base + "/docs/logs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("the page allows %q", csp)
+// TestNoDocs: a program that uses the service without documentation.
+func TestNoDocs(t *testing.T) {
+	s := run(t, house(t), http.Options{UI: fstest.MapFS{}})
+	c, base := owner(t, s), "http://"+s.Address()
+	for path, want := range map[string]int{"/api/v0/docs": 200, "/api/v0/docs?search=x": 200, "/api/v0/docs/logs": 404, "/api/v0/manual/a.sink": 404, "/": 404, "/ui/app.js": 404} {
+		if status, body := get(t, c, "GET", base+path); status != want {
+			t.Errorf("%s: got %d %s, want %d", path, status, body, want)
+		}
 	}
 }

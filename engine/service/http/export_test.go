@@ -17,9 +17,6 @@ func (s *Service) Routes() (patterns []string) {
 	return patterns
 }
 
-// PageText is the page's template.
-var PageText = pageText
-
 // MaxConnections is the limit of connections over TCP.
 const MaxConnections = maxConnections
 

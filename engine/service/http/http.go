@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"log/slog"
 	"net"
@@ -31,9 +32,13 @@ type Options struct {
 	Listen string
 	// Hosts are additional host names, without port, of the web UI.
 	Hosts []string
-	// Docs returns a page of the documentation by its name. If it is nil, the web
-	// UI has no documentation.
-	Docs func(name string) (Doc, bool)
+	// Docs is the documentation. It may be empty.
+	Docs Docs
+	// Manual returns the manual of a component by the name of its block. It may be nil.
+	Manual func(name string) (string, bool)
+	// UI contains the files of the web UI: index.html, which is served as /, and the files that
+	// it loads from the folder ui. If it is nil, there is no web UI.
+	UI fs.FS
 	// Document is the OpenAPI document of the API. If it is nil, it is not served.
 	Document []byte
 	// History is what the nodes did in the last hour. If it is nil, it is not served.
@@ -59,6 +64,7 @@ type Service struct {
 	host     atomic.Pointer[service.Host]
 	routes   *nethttp.ServeMux
 	access   map[string]access // of routes, by pattern
+	ui       func() (map[string]asset, error)
 	token    string
 	sessions *sessions
 	failures *failures
@@ -98,6 +104,11 @@ func New(o Options) *Service {
 	limited := func(limit string) { s.metrics.limited.WithLabelValues(limit).Inc() }
 	s.sessions = newSessions(o.Clock, limited)
 	s.failures = &failures{clock: o.Clock, limited: limited, until: map[netip.Addr]time.Time{}}
+	if o.UI != nil {
+		s.ui = assets(o.UI)
+	} else {
+		s.ui = func() (map[string]asset, error) { return nil, nil }
+	}
 	s.routes, s.access = s.mux()
 	return s
 }

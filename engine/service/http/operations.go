@@ -72,6 +72,21 @@ var (
 		ID: "newLink", Summary: "Returns a link that opens the web UI once, within 10 minutes.",
 		Answers: []api.Answer{api.Plain("The link."), api.Refused(nethttp.StatusNotFound, "weir does not listen on a TCP port.")},
 	}
+	docsOperation = api.Operation{
+		ID: "listDocs", Summary: "Returns the table of contents of the documentation, and searches it.",
+		Params:  []api.Param{{Name: "search", Doc: "Words. The response then also has the first 50 sections that contain all of them."}},
+		Answers: []api.Answer{api.OK("The pages in reading order.", DocList{})},
+	}
+	docOperation = api.Operation{
+		ID: "getDoc", Summary: "Returns a page of the documentation as HTML.",
+		Params:  []api.Param{{Name: "page", Doc: "The name of the page, such as `operating`; `index` lists all pages."}},
+		Answers: []api.Answer{api.OK("The page.", Doc{}), api.Refused(nethttp.StatusNotFound, "There is no such page.")},
+	}
+	manualOperation = api.Operation{
+		ID: "getManual", Summary: "Returns the manual of a component.",
+		Params:  []api.Param{{Name: "name", Doc: "The name of its block, such as `prometheus.scrape`."}},
+		Answers: []api.Answer{api.OK("The manual.", Manual{}), api.Refused(nethttp.StatusNotFound, "There is no such component, or it has an error.")},
+	}
 	statusOperation = api.Operation{
 		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
 		Text:    "Without credentials, the response has only the names and states of nodes.",

@@ -36,10 +36,8 @@ func (s *Service) table() []route {
 		}
 	}
 	routes := []route{
-		{"GET /{$}", owned, with(page), webUI},
-		{"GET /graph", owned, with(graph), webUI},
-		{"GET /node/{id...}", owned, with(node), webUI},
-		{"GET /docs/{page...}", owned, s.showDocs, webUI},
+		{"GET /{$}", owned, s.showUI, webUI},
+		{"GET /ui/{file}", owned, s.showUI, webUI},
 		{"GET /-/ready", public, with(ready), readyOperation},
 		{"GET /-/healthy", public, with(healthy), healthyOperation},
 		{"POST /-/reload", owned, with(reload), reloadOperation},
@@ -47,6 +45,9 @@ func (s *Service) table() []route {
 		{"GET " + linkPath, public, s.openLink, openLinkOperation},              // the token is in the query
 		{"POST " + linkPath, socketOnly, with(s.newLink), newLinkOperation},
 		{"GET /api/v0/openapi.json", public, s.serveDocument, documentOperation},
+		{"GET /api/v0/docs", owned, with(s.listDocs), docsOperation},
+		{"GET /api/v0/docs/{page...}", owned, with(s.serveDoc), docOperation},
+		{"GET /api/v0/manual/{name}", owned, with(s.serveManual), manualOperation},
 		{"GET /api/v0/status", limited, with(status), statusOperation},
 		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
 		{"GET /api/v0/history", owned, with(s.serveHistory), recentOperation},

@@ -107,10 +107,8 @@ func TestSession(t *testing.T) {
 	in := session(t, s)
 	prefix := in.Transport.(inSession).base
 	for path, want := range map[string]string{
-		"/":                    `<a href="` + prefix + `/node/a.source.x">`,
-		"/graph":               `<a href="` + prefix + `/node/a.source.x">`,
-		"/node/a.sink.b":       `<a href="` + prefix + `/node/a.source.x">`,
-		"/node/a.source.x":     `<a href="` + prefix + `/">all nodes</a>`,
+		"/":                    `src="ui/app.js"`,
+		"/ui/app.js":           "console",
 		"/api/v0/status":       `"arguments"`,
 		"/-/healthy":           "no disk",
 		"/debug/pprof/cmdline": "",

@@ -3,7 +3,6 @@ package http
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -110,37 +109,8 @@ func newSamples(in, out uint64, dropped map[string]uint64, journal bool, waiting
 	return s
 }
 
-// Page returns the path of the node's page.
-func (n Node) Page() string { return nodePath(n.ID) }
-
-// Lost returns the number of samples dropped for all reasons.
-func (s Samples) Lost() (n uint64) {
-	for _, d := range s.Dropped {
-		n += d
-	}
-	return n
-}
-
 func (s Samples) isEmpty() bool {
-	return s.In == 0 && s.Out == 0 && s.Lost() == 0 && (s.Waiting == nil || *s.Waiting == 0)
-}
-
-// Flow returns the counts of samples and lines together, or nil for services.
-func (n Node) Flow() *Samples {
-	if n.Lines == nil {
-		return n.Samples
-	}
-	waiting := int64(0)
-	for _, w := range []*int64{n.Samples.Waiting, n.Lines.Waiting} {
-		if w != nil {
-			waiting += *w
-		}
-	}
-	dropped := maps.Clone(n.Samples.Dropped)
-	for reason, d := range n.Lines.Dropped {
-		dropped[reason] += d
-	}
-	return newSamples(n.Samples.In+n.Lines.In, n.Samples.Out+n.Lines.Out, dropped, n.Samples.Waiting != nil, waiting)
+	return s.In == 0 && s.Out == 0 && len(s.Dropped) == 0 && (s.Waiting == nil || *s.Waiting == 0)
 }
 
 // maxElements is the maximum number of shown elements of a list, such as the

@@ -95,7 +95,7 @@ func nodeIn(host service.Host, id string) (inner string) {
 // reason.
 func (s *Service) tapped(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id := r.PathValue("id")
-	i, _, ok := find(host, id)
+	i, ok := find(host, id)
 	if !ok || i.Stats == nil {
 		nethttp.Error(w, fmt.Sprintf("there is no node %s", id), nethttp.StatusNotFound)
 		return
@@ -200,7 +200,7 @@ func (f *following) follow(r *nethttp.Request) (kind, reason string) {
 			if f.s.o.Clock.Now().Sub(began) >= maxTapTime {
 				return endOfTap, fmt.Sprintf("the limit of %d minutes for one tap is reached", int(maxTapTime.Minutes()))
 			}
-			i, _, ok := find(f.host, f.id)
+			i, ok := find(f.host, f.id)
 			switch {
 			case f.host.Overview().Stopping:
 				return tapError, "weir stops"

@@ -1,0 +1,245 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// startUI starts weir with a script, a target that does not respond and an endpoint that does not
+// exist, and opens the web UI.
+func startUI(t *testing.T) (*weirRun, *browser, string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+prometheus.exporter.self "weir" { }
+
+prometheus.scrape "weir" {
+	targets         = array.concat(prometheus.exporter.self.weir.targets, [{__address__ = "127.0.0.1:1", job = "dead"}])
+	scrape_interval = "200ms"
+	scrape_timeout  = "200ms"
+	forward_to      = [my.tidy.default.receiver]
+}
+
+my.tidy "default" {
+	forward_to = [prometheus.echo.default.receiver, prometheus.remote_write.dead.receiver]
+}
+
+prometheus.echo "default" { }
+
+prometheus.remote_write "dead" {
+	endpoint {
+		url = "http://127.0.0.1:1/api/v1/write"
+	}
+}
+`)
+	write(t, filepath.Join(dir, "scripts/my/tidy.lua"), tidyScript("lab"))
+	write(t, filepath.Join(dir, "scripts/my/tidy_test.lua"), `
+describe("my.tidy", function()
+  it("adds a site", function()
+    local out = weir.test.component("tidy.lua"):metrics [[ up 1 ]]
+    assert.equals(1, #out:label_values "site")
+  end)
+end)
+`)
+	w := startWeir(t, dir)
+	b := startBrowser(t) // after weir: it ends before weir does
+	b.open(w.link())
+	return w, b, dir
+}
+
+func tidyScript(site string) string {
+	return fmt.Sprintf(`-- Adds the label site.
+local weir = require "weir"
+return weir.transform {
+  series = function(s)
+    if s.name == "go_goroutines" then
+      s:drop()
+      return
+    end
+    s.labels.site = %q
+  end,
+}
+`, site)
+}
+
+// TestUI: every view shows the running weir, at every width, in both themes, and for screen readers.
+func TestUI(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.shows("prometheus.remote_write.dead is unhealthy.")
+	views := []struct {
+		name, view string
+		shows      []string
+	}{
+		{"overview", "", []string{"1 problem", "Check the address in the arguments", "my.tidy.default", "healthy", "started config.alloy"}},
+		{"graph", "graph?node=my.tidy.default", []string{"prometheus.scrape.weir", "Live records", "/s in"}},
+		{"node", "node/my.tidy.default", []string{"Gets records from", "prometheus.scrape.weir", "Arguments", "forward_to"}},
+		{"live", "node/my.tidy.default?tab=live&side=diff", []string{`site="lab" added`, "go_goroutines"}},
+		{"script", "node/my.tidy.default?tab=script", []string{"Versions of my.tidy", "running"}},
+		{"targets", "targets", []string{"http://127.0.0.1:1/metrics", "connection refused", "▲ down", "● up"}},
+		{"scripts", "scripts", []string{"my.tidy.default", "tidy.lua"}},
+		{"reloads", "reloads", []string{"start", "my.tidy.default", "compile"}},
+		{"docs", "docs/operating", []string{"Operating weir", "Hot reload", "weir journal stats"}},
+		{"search", "docs?search=live+records", []string{"Found for “live records”", "Operating weir – Live records"}},
+		{"lost", "no-such-view", []string{"There is no such view."}},
+		{"no-node", "node/no.such", []string{"There is no node no.such."}},
+	}
+	for _, theme := range []string{"light", "dark"} {
+		b.do(fmt.Sprintf(`document.querySelector("select[aria-label=Theme]").value = %q;
+			document.querySelector("select[aria-label=Theme]").dispatchEvent(new Event("change", {bubbles: true}))`, theme))
+		for _, width := range []int64{1300, 400, 2000} {
+			b.resize(width, 900)
+			for _, v := range views {
+				b.view(v.view)
+				for _, text := range v.shows {
+					if width == 400 && v.name == "scripts" && text == "tidy.lua" {
+						continue // the column is left out
+					}
+					b.shows(text)
+				}
+				b.await("nothing is wider than the window", `document.documentElement.scrollWidth <= innerWidth`)
+				if width != 2000 {
+					b.accessible(fmt.Sprintf("%s (%s, %d px)", v.name, theme, width))
+				}
+				if theme == "light" || width == 1300 {
+					b.screenshot(fmt.Sprintf("%s-%s-%d", v.name, theme, width))
+				}
+			}
+		}
+	}
+}
+
+// TestUIKeyboard: the views can be reached and used without a mouse.
+func TestUIKeyboard(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.shows("my.tidy.default")
+	b.run(chromedp.KeyEvent("\t"))
+	b.await("the first stop is the link to the content", `document.activeElement.textContent == "Skip to the content"`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.await("the link leads there", `document.activeElement.id == "main"`)
+	b.view("graph")
+	b.await("the graph has nodes", `document.querySelectorAll("g.box").length == 5`)
+	b.do(`document.querySelector('g.box[aria-label^="my.tidy.default"]').focus()`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.await("Enter selects a node", `document.querySelector("aside h2")?.innerText == "my.tidy.default"`)
+	b.await("the URL holds the selection", `location.hash.includes("node=my.tidy.default")`)
+}
+
+// TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.
+func TestUIReload(t *testing.T) {
+	w, b, dir := startUI(t)
+	script := filepath.Join(dir, "scripts/my/tidy.lua")
+	b.view("node/my.tidy.default?tab=live")
+	b.shows(`site="lab"`)
+
+	write(t, script, strings.Replace(tidyScript("lab"), "s:drop()", "s:drop(", 1))
+	b.view("")
+	b.shows("my.tidy.default is unhealthy.")
+	b.shows("refused by compile")
+	b.shows("tidy.lua:7")
+	b.screenshot("broken")
+
+	write(t, script, strings.Replace(tidyScript("lab"), "s.labels.site =", "s.labels.sight =", 1))
+	b.shows("refused by test")
+	b.shows("Run 'weir test")
+
+	write(t, script, tidyScript("shop"))
+	b.await("the problem is over", `!document.body.innerText.includes("my.tidy.default is unhealthy")`)
+	b.view("reloads")
+	b.shows("reloaded my.tidy")
+	b.screenshot("reloads")
+	b.view("node/my.tidy.default?tab=live")
+	b.shows(`site="shop"`)
+
+	b.view("node/my.tidy.default?tab=script")
+	b.click("Compare with the running version")
+	b.shows(`+     s.labels.site = "shop"`)
+	b.shows("Refused versions")
+	b.screenshot("versions")
+	b.click("Roll back to this version")
+	b.shows("The node is pinned to version")
+	b.view("node/my.tidy.default?tab=live")
+	b.shows(`site="lab"`)
+	b.view("node/my.tidy.default?tab=script")
+	b.click("Unpin")
+	b.await("the node runs the version on disk", `!document.body.innerText.includes("The node is pinned")`)
+
+	// An error in the config is shown by the button and by the overview.
+	config := filepath.Join(dir, "config.alloy")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.complaints("400") // the refused reload
+	write(t, config, string(text)+"\nno.such \"block\" { }\n")
+	b.view("")
+	b.shows("The config on disk was refused. An older one runs.")
+	b.click("Reload")
+	b.shows("weir has refused the change.")
+	b.shows("no.such")
+	b.screenshot("refused")
+	b.click("Close")
+	if out := w.output(); strings.Contains(out, "panic") {
+		t.Error(out)
+	}
+}
+
+// TestUIHostile: markup, terminal escapes, long values and invalid text from the data, from scripts
+// and from errors are shown as text.
+func TestUIHostile(t *testing.T) {
+	dir := t.TempDir()
+	const evil = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>`
+	write(t, filepath.Join(dir, "config.alloy"), `
+prometheus.exporter.self "weir" { }
+
+prometheus.scrape "weir" {
+	targets         = prometheus.exporter.self.weir.targets
+	scrape_interval = "200ms"
+	scrape_timeout  = "200ms"
+	forward_to      = [my.evil.default.receiver]
+}
+
+my.evil "default" {
+	forward_to = [prometheus.echo.default.receiver]
+}
+
+prometheus.echo "default" { }
+`)
+	write(t, filepath.Join(dir, "scripts/my/evil.lua"), fmt.Sprintf(`-- %[1]s
+local weir = require "weir"
+return weir.transform {
+  series = function(s)
+    if s.name == "go_threads" then error(%[2]q) end
+    s.labels.evil = %[2]q .. "\27[2J\226\128\174"
+    if s.name == "go_goroutines" then s.labels.long = string.rep("x", 60000) end
+  end,
+}
+`, evil, evil))
+	w := startWeir(t, dir)
+	b := startBrowser(t)
+	b.open(w.link())
+	b.shows("my.evil.default")
+	for _, view := range []string{"", "graph", "node/my.evil.default", "node/my.evil.default?tab=live", "node/my.evil.default?tab=live&side=diff", "node/my.evil.default?tab=script",
+		"node/prometheus.echo.default?tab=live", "targets", "scripts", "reloads", "node/%3Cimg%20src=x%20onerror=alert(1)%3E", "docs?search=%3Cscript%3Ealert(1)%3C/script%3E", "docs/%3Cscript%3E", "%E0%A4%A"} {
+		if strings.HasPrefix(view, "docs/") {
+			b.complaints("404")
+		}
+		b.view(view)
+		b.await("the view is drawn", `document.querySelector("main").innerText.trim() != ""`)
+		if strings.Contains(view, "tab=live") {
+			b.shows(`<img src=x onerror=`)
+			b.await("escape sequences are visible", `/\\(u001b|x1b)\[2J\\u202e/.test(document.body.innerText)`)
+		}
+		b.await("nothing is executed", `!document.title.includes("hacked") && !document.querySelector("main img[src=x]")`)
+		b.await("long values are cut", `document.body.innerText.length < 3e6`)
+	}
+	b.view("node/my.evil.default")
+	b.shows("<script>document.title='hacked'</script>") // the error of the script
+	b.screenshot("hostile")
+}

@@ -1,0 +1,156 @@
+// The documented HTTP API of weir. The shapes are those of /api/v0/openapi.json.
+
+/** The path of the browser's session, /s/ID, or "" with other credentials. */
+export const base = location.pathname.replace(/\/$/, "");
+
+export type State = "unknown" | "healthy" | "unhealthy" | "exited";
+
+export interface Health {
+  state: State;
+  message: string;
+  time: string;
+}
+
+export interface Samples {
+  in: number;
+  out: number;
+  sent?: number;
+  waiting?: number;
+  dropped: Record<string, number>;
+}
+
+export interface Trial {
+  version: string;
+  step: string;
+  since: string;
+}
+
+export interface Report {
+  name: string;
+  text: string;
+}
+
+export interface Node {
+  id: string;
+  name: string;
+  health: Health;
+  problems?: Health[];
+  last_error: Health | null;
+  position: string;
+  depends_on: string[];
+  sends_to: string[];
+  sources: string[];
+  version: string;
+  trial?: Trial;
+  builds: number;
+  restarts: number;
+  samples: Samples | null;
+  lines?: Samples;
+  quarantined?: number;
+  arguments: unknown;
+  exports: unknown;
+  omitted?: number;
+  debug: unknown;
+}
+
+export interface Status {
+  time: string;
+  version: string;
+  config: string;
+  config_error?: string;
+  started: string;
+  ready: boolean;
+  stopping: boolean;
+  reload: { time: string; seconds: number; outcome: string; message: string } | null;
+  stalled?: string[];
+  services: Node[];
+  components: Node[];
+}
+
+export interface ReloadNode {
+  id: string;
+  action: string;
+  from?: string;
+  to?: string;
+  step?: string;
+  message?: string;
+}
+
+export interface Reload {
+  id: number;
+  follows?: number[];
+  time: string;
+  seconds: number;
+  trigger: { kind: string; files?: string[] };
+  outcome: string;
+  message: string;
+  nodes: ReloadNode[];
+  omitted?: number;
+  rebuilt: number;
+  untouched: number;
+  steps: Record<string, number>;
+}
+
+/** One line of /api/v0/tap/NODE?format=json. */
+export interface TapEvent {
+  kind: "record" | "changed" | "dropped" | "added" | "note" | "end" | "error";
+  time?: string;
+  record?: TapRecord;
+  becomes?: TapRecord;
+  changes?: string[];
+  text?: string;
+}
+
+export interface TapRecord {
+  name?: string;
+  labels?: Record<string, string>;
+  value?: number | string;
+  time?: string;
+  line?: string;
+  metadata?: Record<string, string>;
+}
+
+export class APIError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Requests a path below the session. It throws an APIError unless the status is 2xx. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const res = await fetch(base + path, { cache: "no-store", ...init });
+  if (!res.ok) throw new APIError(res.status, (await res.text()).trim() || res.statusText);
+  return res;
+}
+
+export async function getJSON<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await request(path, { signal })).json();
+}
+
+/** The path of an API below a node. IDs contain slashes, which stay. */
+export function nodePath(prefix: string, id: string): string {
+  return prefix + id.split("/").map(encodeURIComponent).join("/");
+}
+
+/** Reads the lines of a response until it or the signal ends. */
+export async function* lines(path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const body = (await request(path, { signal })).body;
+  if (!body) return;
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop() ?? "";
+      yield* parts;
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the response has ended already
+  }
+  if (rest) yield rest;
+}

@@ -1,0 +1,367 @@
+// The running graph with live rates. Frames collapse; the URL holds filter, selection and collapsed frames.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Node, State } from "../api";
+import { type Box, type Edge, type Layout, layout } from "../graph-layout";
+import { Filter, matches } from "../parts/filter";
+import { HealthBadge, symbols } from "../parts/health";
+import { Loading } from "../parts/message";
+import { nodeLink, type Route, setQuery } from "../route";
+import { flowOf, type Shown, useStatus } from "../status";
+import { count, plural, printable, rate } from "../text";
+
+export function Graph({ route }: { route: Route }) {
+  const shown = useStatus();
+  if (!shown.status) return <Loading />;
+  return <Chart shown={shown} nodes={shown.status.components} route={route} />;
+}
+
+function Chart({ shown, nodes, route }: { shown: Shown; nodes: Node[]; route: Route }) {
+  const filter = route.query.get("filter") ?? "";
+  const selected = route.query.get("node") ?? "";
+  const collapsed = route.query.get("collapsed") ?? "";
+  // Only a change of the structure needs another layout.
+  const shape = JSON.stringify(nodes.map((n) => [n.id, n.sends_to, n.depends_on]));
+  const l = useMemo(() => layout(nodes, new Set(collapsed.split(",").filter(Boolean))), [shape, collapsed]);
+  const byID = new Map(nodes.map((n) => [n.id, n]));
+  const toggle = (frame: string) => {
+    const now = new Set(collapsed.split(",").filter(Boolean));
+    if (!now.delete(frame)) now.add(frame);
+    setQuery({ collapsed: [...now].join(",") });
+  };
+  const node = byID.get(selected);
+  return (
+    <>
+      <div class="bar">
+        <h1>Graph</h1>
+        <Filter name="filter" value={filter} label="Highlight nodes" />
+        <span class="soft">
+          {plural(nodes.length, "node")}. Drag to move, Ctrl + wheel to zoom, select a node for its figures.
+        </span>
+      </div>
+      <div class="graph">
+        <Canvas l={l} shown={shown} byID={byID} filter={filter} selected={selected} toggle={toggle} />
+        {node && <Selected n={node} shown={shown} />}
+      </div>
+    </>
+  );
+}
+
+function Selected({ n, shown }: { n: Node; shown: Shown }) {
+  const r = shown.rates.get(n.id);
+  const f = flowOf(n);
+  return (
+    <aside class="box" aria-label="Selected node">
+      <h2>
+        <a href={nodeLink(n.id)}>{n.id}</a>
+      </h2>
+      <HealthBadge state={n.health.state} />
+      {n.health.state !== "healthy" && <pre>{printable(n.health.message)}</pre>}
+      <dl class="pairs">
+        <dt>In</dt>
+        <dd>{rate(r?.in)}</dd>
+        <dt>Out</dt>
+        <dd>{rate(r?.out)}</dd>
+        <dt>Dropped</dt>
+        <dd>{count(f.dropped)}</dd>
+        {f.waiting !== undefined && (
+          <>
+            <dt>Waiting</dt>
+            <dd>{count(f.waiting)}</dd>
+          </>
+        )}
+      </dl>
+      <p>
+        <a href={nodeLink(n.id, { tab: "live" })}>Live records</a>
+      </p>
+      <button type="button" onClick={() => setQuery({ node: "" })}>
+        Close
+      </button>
+    </aside>
+  );
+}
+
+interface Window {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+function Canvas(props: {
+  l: Layout;
+  shown: Shown;
+  byID: Map<string, Node>;
+  filter: string;
+  selected: string;
+  toggle: (frame: string) => void;
+}) {
+  const { l, shown, byID, filter, selected } = props;
+  const whole: Window = { x: 0, y: 0, width: l.width, height: l.height };
+  const [w, setWindow] = useState<Window>(whole);
+  const svg = useRef<SVGSVGElement>(null);
+  useEffect(() => setWindow(fit(whole, svg.current)), [l]);
+  const zoom = (factor: number, x = w.x + w.width / 2, y = w.y + w.height / 2) =>
+    setWindow({
+      x: x - (x - w.x) * factor,
+      y: y - (y - w.y) * factor,
+      width: w.width * factor,
+      height: w.height * factor,
+    });
+  const toGraph = (e: { clientX: number; clientY: number }) => {
+    const r = svg.current?.getBoundingClientRect();
+    if (!r) return { x: 0, y: 0 };
+    return {
+      x: w.x + ((e.clientX - r.left) / r.width) * w.width,
+      y: w.y + ((e.clientY - r.top) / r.height) * w.height,
+    };
+  };
+  const drag = useRef<{ x: number; y: number; w: Window } | null>(null);
+  // Boxes outside of the window are not drawn, so that large graphs stay fast.
+  const inside = (b: { x: number; y: number; width: number; height: number }) =>
+    b.x < w.x + w.width && b.x + b.width > w.x && b.y < w.y + w.height && b.y + b.height > w.y;
+  const scale = svg.current ? svg.current.clientWidth / w.width : 1;
+  return (
+    <div class="canvas">
+      <div class="tools">
+        <button type="button" aria-label="Zoom in" onClick={() => zoom(0.8)}>
+          +
+        </button>
+        <button type="button" aria-label="Zoom out" onClick={() => zoom(1.25)}>
+          −
+        </button>
+        <button type="button" onClick={() => setWindow(fit(whole, svg.current))}>
+          Fit
+        </button>
+      </div>
+      <svg
+        ref={svg}
+        role="group"
+        aria-label="Graph of the nodes"
+        viewBox={`${w.x} ${w.y} ${w.width} ${w.height}`}
+        preserveAspectRatio="xMidYMid meet"
+        onWheel={(e) => {
+          if (!e.ctrlKey) return;
+          e.preventDefault();
+          const at = toGraph(e);
+          zoom(e.deltaY > 0 ? 1.15 : 0.87, at.x, at.y);
+        }}
+        onPointerDown={(e) => {
+          if ((e.target as Element).closest("a,[role=button]")) return;
+          drag.current = { x: e.clientX, y: e.clientY, w };
+          e.currentTarget.setPointerCapture(e.pointerId);
+        }}
+        onPointerMove={(e) => {
+          const d = drag.current;
+          const r = svg.current?.getBoundingClientRect();
+          if (!d || !r) return;
+          setWindow({
+            ...d.w,
+            x: d.w.x - ((e.clientX - d.x) / r.width) * d.w.width,
+            y: d.w.y - ((e.clientY - d.y) / r.height) * d.w.height,
+          });
+        }}
+        onPointerUp={() => {
+          drag.current = null;
+        }}
+      >
+        <defs>
+          <marker
+            id="arrow"
+            viewBox="0 0 8 8"
+            refX="7"
+            refY="4"
+            markerWidth="7"
+            markerHeight="7"
+            orient="auto-start-reverse"
+          >
+            <path d="M0 0 8 4 0 8z" />
+          </marker>
+        </defs>
+        {l.boxes
+          .filter((b) => b.kind === "frame" && inside(b))
+          .map((b) => (
+            <Frame key={b.id} b={b} toggle={props.toggle} />
+          ))}
+        {l.edges
+          .filter((e) => inside(extent(e)))
+          .map((e) => (
+            <EdgeLine key={`${e.from} ${e.to}`} e={e} shown={shown} byID={byID} text={scale > 0.45} />
+          ))}
+        {l.boxes
+          .filter((b) => b.kind !== "frame" && inside(b))
+          .map((b) => (
+            <NodeBox
+              key={b.id}
+              b={b}
+              nodes={b.nodes.map((id) => byID.get(id)).filter((n): n is Node => !!n)}
+              shown={shown}
+              selected={b.id === selected}
+              faded={filter !== "" && !matches(filter, b.nodes.join(" "))}
+              toggle={props.toggle}
+            />
+          ))}
+      </svg>
+      <Minimap l={l} w={w} byID={byID} move={(x, y) => setWindow({ ...w, x: x - w.width / 2, y: y - w.height / 2 })} />
+    </div>
+  );
+}
+
+/** The window of the shape of the drawing area that contains the whole graph, at most at twice the size. */
+function fit(whole: Window, svg: SVGSVGElement | null): Window {
+  if (!svg || svg.clientWidth === 0) return whole;
+  const scale = Math.min(svg.clientWidth / whole.width, svg.clientHeight / whole.height, 1.1);
+  const width = svg.clientWidth / scale;
+  const height = svg.clientHeight / scale;
+  return { x: whole.x - (width - whole.width) / 2, y: whole.y - (height - whole.height) / 2, width, height };
+}
+
+function extent(e: Edge): Window {
+  const xs = e.points.map((p) => p.x);
+  const ys = e.points.map((p) => p.y);
+  const x = Math.min(...xs);
+  const y = Math.min(...ys);
+  return { x, y, width: Math.max(...xs) - x + 1, height: Math.max(...ys) - y + 1 };
+}
+
+function Frame({ b, toggle }: { b: Box; toggle: (id: string) => void }) {
+  return (
+    <g class="frame">
+      <rect x={b.x} y={b.y} width={b.width} height={b.height} rx={10} />
+      <text
+        x={b.x + 8}
+        y={b.y + 14}
+        role="button"
+        tabindex={0}
+        aria-label={`Collapse ${b.id}`}
+        onClick={() => toggle(b.id)}
+        onKeyDown={(e) => onActivate(e, () => toggle(b.id))}
+      >
+        − {printable(b.label, 60)}
+      </text>
+    </g>
+  );
+}
+
+function onActivate(e: KeyboardEvent, act: () => void) {
+  if (e.key !== "Enter" && e.key !== " ") return;
+  e.preventDefault();
+  act();
+}
+
+const severity: State[] = ["unhealthy", "exited", "unknown", "healthy"];
+
+/** The worst state of several nodes. */
+function worst(nodes: Node[]): State {
+  return severity.find((s) => nodes.some((n) => n.health.state === s)) ?? "unknown";
+}
+
+function NodeBox(props: {
+  b: Box;
+  nodes: Node[];
+  shown: Shown;
+  selected: boolean;
+  faded: boolean;
+  toggle: (id: string) => void;
+}) {
+  const { b, nodes, shown } = props;
+  const state = worst(nodes);
+  const sum = (k: "in" | "out") => nodes.reduce((t, n) => t + (shown.rates.get(n.id)?.[k] ?? 0), 0);
+  const collapsed = b.kind === "collapsed";
+  const text = collapsed
+    ? plural(nodes.length, "node")
+    : [nodes[0]?.samples && sum("in") > 0 && `${rate(sum("in"))} in`, sum("out") > 0 && `${rate(sum("out"))} out`]
+        .filter(Boolean)
+        .join(" · ");
+  const select = () => (collapsed ? props.toggle(b.id) : setQuery({ node: b.id }));
+  return (
+    <g
+      class={`box ${state}${props.selected ? " selected" : ""}${props.faded ? " faded" : ""}`}
+      role="button"
+      tabindex={0}
+      aria-label={`${b.id}, ${state}${text ? `, ${text}` : ""}`}
+      onClick={select}
+      onKeyDown={(e) => onActivate(e, select)}
+    >
+      <rect x={b.x} y={b.y} width={b.width} height={b.height} rx={7} />
+      <text class="symbol" x={b.x + 10} y={b.y + 19}>
+        {collapsed ? "+" : symbols[state]}
+      </text>
+      <text x={b.x + 26} y={b.y + 19}>
+        {shorten(printable(b.label, 200), 44)}
+      </text>
+      <text class="soft" x={b.x + 26} y={b.y + 36}>
+        {text || (state === "healthy" ? "" : state)}
+      </text>
+    </g>
+  );
+}
+
+/** The middle of a long name is left out: names differ at their ends. */
+function shorten(text: string, most: number) {
+  return text.length <= most ? text : `${text.slice(0, most / 2 - 1)}…${text.slice(-most / 2)}`;
+}
+
+function EdgeLine(props: { e: Edge; shown: Shown; byID: Map<string, Node>; text: boolean }) {
+  const { e, shown } = props;
+  const out = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.out ?? 0), 0);
+  const dropped = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.dropped ?? 0), 0);
+  const middle = e.points[Math.floor(e.points.length / 2)];
+  return (
+    <g class={e.reference ? "edge reference" : "edge"}>
+      <path d={curve(e.points)} marker-end="url(#arrow)" />
+      {props.text && !e.reference && middle && out > 0 && (
+        <text x={middle.x} y={middle.y - 5} text-anchor="middle">
+          {rate(out)}
+          {dropped > 0 && <tspan class="lost"> −{rate(dropped)}</tspan>}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function curve(p: { x: number; y: number }[]): string {
+  const [first, ...rest] = p;
+  if (!first) return "";
+  let d = `M${first.x} ${first.y}`;
+  let from = first;
+  for (const to of rest) {
+    const half = (to.x - from.x) / 2;
+    d += `C${from.x + half} ${from.y} ${to.x - half} ${to.y} ${to.x} ${to.y}`;
+    from = to;
+  }
+  return d;
+}
+
+function Minimap(props: { l: Layout; w: Window; byID: Map<string, Node>; move: (x: number, y: number) => void }) {
+  const { l, w } = props;
+  if (w.x <= 0 && w.y <= 0 && w.x + w.width >= l.width && w.y + w.height >= l.height) return null;
+  return (
+    <svg
+      class="minimap"
+      aria-hidden="true"
+      viewBox={`0 0 ${l.width} ${l.height}`}
+      preserveAspectRatio="xMidYMid meet"
+      onPointerDown={(e) => {
+        const m = e.currentTarget.getScreenCTM();
+        if (!m) return;
+        const at = new DOMPoint(e.clientX, e.clientY).matrixTransform(m.inverse());
+        props.move(at.x, at.y);
+      }}
+    >
+      {l.boxes.map((b) => (
+        <rect
+          key={b.id}
+          class={
+            b.kind === "frame" ? "frame" : worst(b.nodes.map((id) => props.byID.get(id)).filter((n): n is Node => !!n))
+          }
+          x={b.x}
+          y={b.y}
+          width={b.width}
+          height={b.height}
+        />
+      ))}
+      <rect class="view" x={w.x} y={w.y} width={w.width} height={w.height} />
+    </svg>
+  );
+}

@@ -1,0 +1,160 @@
+// The live records of a node: input, output or the difference, through the tap API.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { lines, type Node, nodePath, request, type TapEvent, type TapRecord } from "../api";
+import { useLoad } from "../parts/load";
+import { ErrorBox } from "../parts/message";
+import { type Route, setQuery } from "../route";
+import { clock, printable } from "../text";
+
+const most = 500;
+
+export function Live({ node, route }: { node: Node; route: Route }) {
+  const side = route.query.get("side") || (node.sends_to.length > 0 ? "out" : "in");
+  const where = route.query.get("where") ?? "";
+  const [typed, setTyped] = useState(where);
+  const [paused, pause] = useState(false);
+  const [ended, setEnded] = useState("");
+  const [error, setError] = useState("");
+  const [events, setEvents] = useState<{ key: number; e: TapEvent }[]>([]);
+  const [again, restart] = useState(0);
+  const key = useRef(0);
+
+  useEffect(() => {
+    if (paused) return;
+    setError("");
+    setEnded("");
+    setEvents([]);
+    const abort = new AbortController();
+    let fresh: { key: number; e: TapEvent }[] = [];
+    // Records arrive faster than a screen shows them: they are shown together.
+    const draw = setInterval(() => {
+      if (fresh.length === 0) return;
+      const add = fresh;
+      fresh = [];
+      setEvents((old) => [...old, ...add].slice(-most));
+    }, 250);
+    const q = new URLSearchParams({ format: "json", side });
+    if (where) q.set("where", where);
+    (async () => {
+      for await (const line of lines(`${nodePath("/api/v0/tap/", node.id)}?${q}`, abort.signal)) {
+        if (line === "") continue;
+        const e = JSON.parse(line) as TapEvent;
+        if (e.kind === "end" || e.kind === "error") setEnded(e.text ?? "");
+        else fresh.push({ key: key.current++, e });
+        if (fresh.length > most) fresh = fresh.slice(-most);
+      }
+    })().catch((e) => abort.signal.aborted || setError(e.message));
+    return () => {
+      abort.abort();
+      clearInterval(draw);
+    };
+  }, [node.id, side, where, paused, again]);
+
+  const text = () => events.map(({ e }) => lineOf(e)).join("\n");
+  return (
+    <>
+      <form
+        class="bar"
+        onSubmit={(e) => {
+          e.preventDefault();
+          setQuery({ where: typed });
+        }}
+      >
+        <label>
+          Show{" "}
+          <select value={side} onChange={(e) => setQuery({ side: e.currentTarget.value })}>
+            <option value="in">the input</option>
+            {node.sends_to.length > 0 && <option value="out">the output</option>}
+            {node.sends_to.length > 0 && <option value="diff">the difference</option>}
+          </select>
+        </label>
+        <label class="grow">
+          Where{" "}
+          <input
+            type="text"
+            value={typed}
+            spellcheck={false}
+            placeholder={'name startsWith "http_" && value > 0'}
+            onInput={(e) => setTyped(e.currentTarget.value)}
+          />
+        </label>
+        <button type="submit">Apply</button>
+        <button type="button" aria-pressed={paused} onClick={() => pause(!paused)}>
+          {paused ? "Resume" : "Pause"}
+        </button>
+        <button type="button" onClick={() => navigator.clipboard.writeText(text())} disabled={events.length === 0}>
+          Copy
+        </button>
+      </form>
+      {error && <ErrorBox title="Cannot show the records." text={error} />}
+      {ended && (
+        <p class="box warn">
+          The tap has ended: {printable(ended)}{" "}
+          <button type="button" onClick={() => restart((n) => n + 1)}>
+            Start again
+          </button>
+        </p>
+      )}
+      {events.length === 0 && !error && <p class="soft">No records yet{where && ", or none that match"}.</p>}
+      {events.length === 0 && <LastBatch node={node} side={side} />}
+      <ol class="live" hidden={events.length === 0} aria-live="off" aria-label="Records">
+        {events.map(({ key, e }) => (
+          <li key={key} class={e.kind}>
+            <EventLine e={e} />
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+const marks: Record<string, string> = { changed: "~", dropped: "−", added: "+", note: "#", record: " " };
+
+function EventLine({ e }: { e: TapEvent }) {
+  return (
+    <>
+      <span class="mark" aria-hidden="true">
+        {marks[e.kind] ?? " "}
+      </span>
+      <span class="hidden">{e.kind} </span>
+      {e.time && <time dateTime={e.time}>{clock(e.time)}</time>}{" "}
+      {e.record && <code>{printable(recordText(e.record))}</code>}
+      {e.changes && <span class="changes">{printable(e.changes.join(", "))}</span>}
+      {e.text && <span class="soft">{printable(e.text)}</span>}
+    </>
+  );
+}
+
+function lineOf(e: TapEvent): string {
+  const parts = [marks[e.kind], e.record && recordText(e.record), e.changes?.join(", "), e.text];
+  return parts.filter(Boolean).join(" ");
+}
+
+/** A record in the notation of Prometheus or Loki. */
+export function recordText(r: TapRecord): string {
+  const labels = (of: Record<string, string> | undefined) =>
+    Object.entries(of ?? {})
+      .map(([k, v]) => `${k}=${JSON.stringify(v)}`)
+      .join(",");
+  const set = labels(r.labels);
+  const head = `${r.name ?? ""}${set || r.name === undefined ? `{${set}}` : ""}`;
+  if (r.line !== undefined) return `${head} ${r.line}${r.metadata ? ` (${labels(r.metadata)})` : ""}`;
+  return `${head} ${r.value ?? ""}`;
+}
+
+/** The last batch, until the first live records arrive. */
+function LastBatch({ node, side }: { node: Node; side: string }) {
+  const of = side === "in" ? "in" : "out";
+  const { value } = useLoad(
+    async (signal) => (await request(`${nodePath("/api/v0/batch/", node.id)}?of=${of}&rows=50`, { signal })).text(),
+    [node.id, of],
+  );
+  if (!value) return null;
+  return (
+    <section>
+      <h2>Last batch</h2>
+      <pre>{printable(value, 100_000)}</pre>
+    </section>
+  );
+}

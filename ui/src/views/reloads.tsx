@@ -1,0 +1,103 @@
+// What changed, when, and how long each step took.
+
+import { useEffect, useState } from "preact/hooks";
+import { base, getJSON, type Reload } from "../api";
+import { useLoad } from "../parts/load";
+import { ErrorBox, Loading } from "../parts/message";
+import { nodeLink } from "../route";
+import { clock, duration, printable, short } from "../text";
+
+/** The records of reloads, newest first. They are loaded again when the server announces another one. */
+function useReloads() {
+  const [event, set] = useState(0);
+  useEffect(() => {
+    const source = new EventSource(`${base}/api/v0/reloads/events`);
+    source.addEventListener("reload", () => set((n) => n + 1));
+    return () => source.close();
+  }, []);
+  return useLoad(
+    async (signal) => (await getJSON<{ reloads: Reload[] }>("/api/v0/reloads", signal)).reloads.toReversed(),
+    [event],
+  );
+}
+
+export function Timeline({ most }: { most: number }) {
+  const { value, error } = useReloads();
+  if (error) return <ErrorBox title="Cannot load the reloads." text={error.message} />;
+  if (!value) return <Loading />;
+  return (
+    <ol class="timeline">
+      {value.slice(0, most).map((r) => (
+        <Entry key={r.id} r={r} open={false} />
+      ))}
+    </ol>
+  );
+}
+
+export function Reloads() {
+  const { value, error } = useReloads();
+  return (
+    <>
+      <h1>Reloads</h1>
+      <p class="soft">The last 100 changes of the running graph, the start included.</p>
+      {error && <ErrorBox title="Cannot load the reloads." text={error.message} />}
+      {value ? (
+        <ol class="timeline">
+          {value.map((r, i) => (
+            <Entry key={r.id} r={r} open={i === 0} />
+          ))}
+        </ol>
+      ) : (
+        <Loading />
+      )}
+    </>
+  );
+}
+
+const tones: Record<string, string> = { applied: "good", partial: "warn", refused: "bad" };
+
+function Entry({ r, open }: { r: Reload; open: boolean }) {
+  const steps = Object.entries(r.steps).filter(([, s]) => s >= 0.0005);
+  const total = steps.reduce((t, [, s]) => t + s, 0) || 1;
+  return (
+    <li class={`box ${tones[r.outcome] ?? ""}`}>
+      <details open={open}>
+        <summary>
+          <time dateTime={r.time}>{clock(r.time)}</time> <strong>{r.outcome}</strong>{" "}
+          <span class="soft">
+            {r.trigger.kind}, {duration(r.seconds * 1000)}
+          </span>{" "}
+          {printable(r.message.split("\n")[0] ?? "", 300)}
+        </summary>
+        {r.message.includes("\n") && <pre>{printable(r.message)}</pre>}
+        {!!r.trigger.files?.length && <p>Changed files: {printable(r.trigger.files.join(", "))}</p>}
+        {steps.length > 0 && (
+          <dl class="steps">
+            {steps.map(([name, s]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>
+                  <meter min={0} max={total} value={s} aria-label={`${name}: ${duration(s * 1000)}`} />
+                  {duration(s * 1000)}
+                </dd>
+              </div>
+            ))}
+          </dl>
+        )}
+        <ul class="plain">
+          {r.nodes.map((n) => (
+            <li key={n.id}>
+              <a href={nodeLink(n.id)}>{n.id}</a> {n.action}
+              {n.from && n.to && ` ${short(n.from)} → ${short(n.to)}`}
+              {n.step && ` by ${n.step}`}
+              {n.message && <pre>{printable(n.message)}</pre>}
+            </li>
+          ))}
+        </ul>
+        <p class="soft">
+          {r.rebuilt} rebuilt, {r.untouched} untouched{r.omitted ? `, ${r.omitted} more nodes` : ""}
+        </p>
+      </details>
+    </li>
+  );
+}

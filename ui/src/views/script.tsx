@@ -1,0 +1,176 @@
+// The script of a node: its versions, the canary, and the way back.
+
+import { useState } from "preact/hooks";
+import { getJSON, type Node, nodePath, request } from "../api";
+import { useLoad } from "../parts/load";
+import { ErrorBox, Loading } from "../parts/message";
+import { nodeLink } from "../route";
+import { refresh, useStatus } from "../status";
+import { age, printable, short } from "../text";
+import { Diff } from "./diff";
+
+interface Version {
+  id: string;
+  active: string;
+  passed?: string;
+  nodes: string[];
+  files: string[];
+}
+
+interface Refused {
+  id: string;
+  time: string;
+  step: string;
+  reason: string;
+}
+
+interface History {
+  node: string;
+  script: string;
+  file: string;
+  running: string;
+  pinned: { id: string } | null;
+  versions: Version[];
+  refused: Refused[] | null;
+}
+
+interface File {
+  path: string;
+  text: string;
+}
+
+interface Comparison {
+  old: string;
+  new: string;
+  files: [File[], File[]];
+}
+
+const control = (id: string, what: string) => nodePath("/api/v0/control/", id) + what;
+
+export function Script({ node, now }: { node: Node; now: number }) {
+  const [changes, changed] = useState(0);
+  const [outcome, setOutcome] = useState<{ title: string; text?: string; bad: boolean } | null>(null);
+  const [compare, setCompare] = useState("");
+  const { value: h, error } = useLoad(
+    (signal) => getJSON<History>(control(node.id, "/history"), signal),
+    [node.id, node.version, changes],
+  );
+  const act = async (what: string, title: string) => {
+    setOutcome(null);
+    try {
+      const text = await (await request(control(node.id, what), { method: "POST" })).text();
+      setOutcome({ title, text: text.startsWith("{") ? undefined : text, bad: false });
+    } catch (e) {
+      setOutcome({
+        title: "weir has refused the change.",
+        text: e instanceof Error ? e.message : String(e),
+        bad: true,
+      });
+    }
+    changed((n) => n + 1);
+    await refresh();
+  };
+  const canary = node.trial?.step === "canary";
+  return (
+    <>
+      {outcome &&
+        (outcome.bad ? (
+          <ErrorBox title={outcome.title} text={outcome.text} />
+        ) : (
+          <p class="box good" role="status">
+            {outcome.title} {outcome.text}
+          </p>
+        ))}
+      {canary && (
+        <div class="box warn">
+          <p>Version {short(node.trial?.version ?? "")} runs as a canary.</p>
+          <button type="button" onClick={() => act("/canary/promote", "The canary was promoted.")}>
+            Promote
+          </button>{" "}
+          <button type="button" onClick={() => act("/canary/rollback", "The canary was rolled back.")}>
+            Roll back
+          </button>
+        </div>
+      )}
+      {error && <p class="soft">{printable(error.message)}</p>}
+      {!h && !error && <Loading />}
+      {h && (
+        <section aria-labelledby="versions">
+          <h2 id="versions">Versions of {h.script}</h2>
+          {h.pinned && (
+            <p class="box warn">
+              The node is pinned to version {short(h.pinned.id)}.{" "}
+              <button type="button" onClick={() => act("/unpin", "The node returns to the version on disk.")}>
+                Unpin
+              </button>
+            </p>
+          )}
+          <ul class="plain">
+            {h.versions.map((v) => (
+              <li key={v.id} class="box">
+                <strong>{short(v.id)}</strong> {v.id === h.running && <span class="health healthy">running</span>}{" "}
+                <span class="soft">
+                  {v.id === h.running ? `for ${age(v.active, now)}` : `last active ${age(v.active, now)} ago`}
+                </span>{" "}
+                {v.id !== h.running && (
+                  <>
+                    <button type="button" onClick={() => setCompare(compare === v.id ? "" : v.id)}>
+                      {compare === v.id ? "Hide the difference" : "Compare with the running version"}
+                    </button>{" "}
+                    <button
+                      type="button"
+                      onClick={() => act(`/rollback?version=${v.id}`, `The node returns to version ${short(v.id)}.`)}
+                    >
+                      Roll back to this version
+                    </button>
+                  </>
+                )}
+                {compare === v.id && <Compared id={node.id} version={v.id} />}
+              </li>
+            ))}
+          </ul>
+          {!!h.refused?.length && (
+            <>
+              <h2>Refused versions</h2>
+              <ul class="plain">
+                {h.refused.map((v) => (
+                  <li key={v.id + v.time} class="box bad">
+                    <strong>{short(v.id)}</strong> by {v.step}, {age(v.time, now)} ago
+                    <pre>{printable(v.reason)}</pre>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+        </section>
+      )}
+    </>
+  );
+}
+
+function Compared({ id, version }: { id: string; version: string }) {
+  const { value, error } = useLoad(
+    (signal) => getJSON<Comparison>(control(id, `/history/diff?version=${version}`), signal),
+    [id, version],
+  );
+  if (error) return <ErrorBox title="Cannot compare the versions." text={error.message} />;
+  if (!value) return <Loading />;
+  const paths = new Set([...value.files[0], ...value.files[1]].map((f) => f.path));
+  const text = (i: 0 | 1, path: string) => value.files[i].find((f) => f.path === path)?.text ?? "";
+  return (
+    <>
+      {[...paths]
+        .filter((path) => text(0, path) !== text(1, path))
+        .map((path) => (
+          <Diff key={path} name={path} before={text(0, path)} after={text(1, path)} />
+        ))}
+    </>
+  );
+}
+
+/** All nodes that run scripts. */
+export function useScripted(): Node[] | undefined {
+  return useStatus().status?.components.filter((n) => n.version !== "");
+}
+
+export const scriptLink = (id: string) => nodeLink(id, { tab: "script" });

@@ -1,0 +1,221 @@
+// What is scraped and read, when, for how long, and with which error.
+
+import type { Node } from "../api";
+import { Filter, matches } from "../parts/filter";
+import { HealthBadge } from "../parts/health";
+import { Loading } from "../parts/message";
+import { Table } from "../parts/table";
+import { nodeLink, type Route } from "../route";
+import { useStatus } from "../status";
+import { age, count, duration, plural, printable } from "../text";
+
+/** A target in the debug information of prometheus.scrape. */
+interface Target {
+  url: string;
+  labels: Record<string, string>;
+  health: "up" | "down" | "unknown";
+  error?: string;
+  last_scrape?: string;
+  last_scrape_seconds: number;
+  last_scrape_samples: number;
+}
+
+/** A file in the debug information of loki.source.file. */
+interface File {
+  path: string;
+  labels: string;
+  offset: number;
+  size: number;
+  acknowledged_offset: number;
+  rotated?: boolean;
+  refusal?: string;
+  error?: string;
+}
+
+interface Debug {
+  targets?: Target[];
+  more_targets?: number;
+  invalid?: string[];
+  surplus?: number;
+  files?: File[];
+}
+
+type Of<T> = T & { node: string };
+
+function listOf<K extends "targets" | "files">(nodes: Node[], what: K): Of<NonNullable<Debug[K]>[number]>[] {
+  return nodes.flatMap((n) => {
+    const list = (n.debug as Debug | null)?.[what];
+    return Array.isArray(list) ? list.map((e) => ({ ...e, node: n.id })) : [];
+  });
+}
+
+export function Targets({ route }: { route: Route }) {
+  const { status, now } = useStatus();
+  if (!status) return <Loading />;
+  const filter = route.query.get("filter") ?? "";
+  const sort = route.query.get("sort") ?? "";
+  const targets = listOf(status.components, "targets");
+  const files = listOf(status.components, "files");
+  return (
+    <>
+      <div class="bar">
+        <h1>Targets and files</h1>
+        <Filter name="filter" value={filter} label="Filter targets and files" />
+      </div>
+      <NotScraped nodes={status.components} />
+      <h2>{plural(targets.length, "target")}</h2>
+      <TargetTable rows={targets.filter((t) => matches(filter, JSON.stringify(t)))} now={now} sort={sort} />
+      <h2>{plural(files.length, "file")}</h2>
+      <FileTable rows={files.filter((f) => matches(filter, JSON.stringify(f)))} sort={sort} />
+    </>
+  );
+}
+
+/** Targets that a component has, but does not scrape. */
+function NotScraped({ nodes }: { nodes: Node[] }) {
+  return (
+    <>
+      {nodes.map((n) => {
+        const d = n.debug as Debug | null;
+        const reasons = [
+          ...(d?.invalid ?? []),
+          ...(d?.surplus ? [`${plural(d.surplus, "target")} above target_limit`] : []),
+        ];
+        if (reasons.length === 0) return null;
+        return (
+          <div key={n.id} class="box bad">
+            <strong>
+              <a href={nodeLink(n.id)}>{n.id}</a> does not scrape all of its targets.
+            </strong>
+            <pre>{printable(reasons.join("\n"))}</pre>
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+const states = { up: "healthy", down: "unhealthy", unknown: "unknown" } as const;
+
+function labelText(labels: Record<string, string>): string {
+  return printable(
+    Object.entries(labels)
+      .map(([k, v]) => `${k}=${JSON.stringify(v)}`)
+      .join(", "),
+    1000,
+  );
+}
+
+function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sort: string }) {
+  return (
+    <Table
+      label="Targets"
+      sort={sort}
+      rows={rows}
+      id={(t) => `${t.node} ${t.url} ${JSON.stringify(t.labels)}`}
+      empty="No target, or none that matches the filter."
+      columns={[
+        {
+          name: "url",
+          title: "URL",
+          by: (t) => t.url,
+          show: (t) => (
+            <>
+              {printable(t.url, 300)}
+              {t.error && <pre class="error">{printable(t.error)}</pre>}
+            </>
+          ),
+        },
+        {
+          name: "health",
+          title: "Health",
+          by: (t) => t.health,
+          show: (t) => <HealthBadge state={states[t.health] ?? "unknown"} text={t.health} />,
+        },
+        {
+          name: "last",
+          title: "Last scrape",
+          num: true,
+          by: (t) => Date.parse(t.last_scrape ?? "") || 0,
+          show: (t) => (t.last_scrape ? `${age(t.last_scrape, now)} ago` : "never"),
+        },
+        {
+          name: "took",
+          title: "Took",
+          num: true,
+          wide: true,
+          by: (t) => t.last_scrape_seconds,
+          show: (t) => duration(t.last_scrape_seconds * 1000),
+        },
+        {
+          name: "samples",
+          title: "Samples",
+          num: true,
+          wide: true,
+          by: (t) => t.last_scrape_samples,
+          show: (t) => count(t.last_scrape_samples),
+        },
+        { name: "labels", title: "Labels", wide: true, show: (t) => <code>{labelText(t.labels)}</code> },
+        {
+          name: "node",
+          title: "Node",
+          wide: true,
+          by: (t) => t.node,
+          show: (t) => <a href={nodeLink(t.node)}>{t.node}</a>,
+        },
+      ]}
+    />
+  );
+}
+
+function FileTable({ rows, sort }: { rows: Of<File>[]; sort: string }) {
+  return (
+    <Table
+      label="Files"
+      sort={sort}
+      rows={rows}
+      id={(f) => `${f.node} ${f.path} ${f.labels}`}
+      empty="No file, or none that matches the filter."
+      columns={[
+        {
+          name: "path",
+          title: "File",
+          by: (f) => f.path,
+          show: (f) => (
+            <>
+              {printable(f.path, 300)}
+              {f.rotated && <span class="soft"> (rotated)</span>}
+              {(f.error || f.refusal) && <pre class="error">{printable(f.error ?? f.refusal ?? "")}</pre>}
+            </>
+          ),
+        },
+        { name: "read", title: "Read", num: true, by: (f) => f.offset, show: (f) => percent(f.offset, f.size) },
+        {
+          name: "stored",
+          title: "Stored",
+          num: true,
+          by: (f) => f.acknowledged_offset,
+          show: (f) => percent(f.acknowledged_offset, f.size),
+        },
+        {
+          name: "size",
+          title: "Bytes",
+          num: true,
+          wide: true,
+          by: (f) => f.size,
+          show: (f) => count(f.size),
+        },
+        { name: "labels", title: "Labels", wide: true, show: (f) => <code>{printable(f.labels, 1000)}</code> },
+        {
+          name: "node",
+          title: "Node",
+          wide: true,
+          by: (f) => f.node,
+          show: (f) => <a href={nodeLink(f.node)}>{f.node}</a>,
+        },
+      ]}
+    />
+  );
+}
+
+const percent = (part: number, of: number) => (of > 0 ? `${Math.floor((100 * part) / of)} %` : "–");
