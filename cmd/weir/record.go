@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,18 +51,23 @@ script has for it, and the time: the clock of the test begins at the time of the
 call and advances between calls. The test runs before it is written, with the script in
 the scripts folder, and it passes.
 
-The component in the test begins without state, and random numbers are not recorded. A
-comment in the test names the calls for which the running node sent a different output.
-Scripts that make requests, read files or environment variables, or run commands are
-refused, and so are scripts with several outputs.
+The test begins with ctx.state as it was when the recording began, of at most 256 KiB.
+Answers to requests, the content of files, the output of commands, and environment
+variables become mocks. A single answer has at most 64 KiB.
+
+Variables of the script and random numbers are not recorded. A comment in the test names
+the calls for which the running node sent a different output. Scripts with several outputs
+are refused.
 
 -n is the number of calls; Ctrl-C ends the recording before that and writes the test. Each
 call has at most 1,000 records. With --where, only records of the input for which an
 expression is true are recorded; 'weir help expr' describes expressions.
 
 Secrets that the arguments and exports of the config contain are masked, as in 'weir
-tap'. --mask replaces the values of a label by pseudonyms; text in log lines remains.
-Read the test before you commit it.
+tap'. Also masked are texts that the script passes to ctx.secret or reads as a secret,
+and values in answers and state whose name says that they are secrets, such as
+access_token. --mask replaces the values of a label by pseudonyms; text in log lines
+remains. Read the test before you commit it.
 
 Without --out, the test is printed. An existing file is replaced only with --force. The
 exit code is 2 if no weir runs with the storage path.`,
@@ -202,24 +208,47 @@ func (o *recordOptions) record(ctx context.Context, t *terminal, r *scripttest.R
 		if err != nil {
 			return fmt.Errorf("cannot read the calls: %w", err)
 		}
-		var c struct {
-			tap.Call
-			Text string `json:"text"` // of a note
-		}
-		if err := json.Unmarshal(line, &c); err != nil {
-			return fmt.Errorf("cannot read the calls: %w", err)
-		}
-		switch c.Kind {
-		case "call":
-			r.Calls = append(r.Calls, scripttest.RecordedCall{Began: c.Began, In: c.In, Out: c.Out, Partial: c.Partial, Outside: c.Outside})
-		case "error":
-			return fmt.Errorf("the recording ended: %s", config.Printable(c.Text))
-		case "end":
-			return nil
-		default:
-			t.printStatus(c.Kind, config.Printable(c.Text))
+		if ended, err := o.line(t, r, line); err != nil || ended {
+			return err
 		}
 	}
+}
+
+// line adds a line of the tap to the recording, and reports whether it is the last one.
+func (o *recordOptions) line(t *terminal, r *scripttest.Recording, line []byte) (ended bool, err error) {
+	read := func(v any) error {
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		if err := d.Decode(v); err != nil {
+			return fmt.Errorf("cannot read the calls: %w", err)
+		}
+		return nil
+	}
+	var note struct{ Kind, Text string }
+	if err := read(&note); err != nil {
+		return false, err
+	}
+	switch note.Kind {
+	case "begin":
+		var b tap.Beginning
+		err = read(&b)
+		r.State = b.State
+	case "answer":
+		var a tap.Answered
+		err = read(&a)
+		r.Answers = append(r.Answers, a.Answer)
+	case "call":
+		var c tap.Call
+		err = read(&c)
+		r.Calls = append(r.Calls, scripttest.RecordedCall{Began: c.Began, Ended: c.Ended, In: c.In, Out: c.Out, Partial: c.Partial, Outside: c.Outside})
+	case "error":
+		return false, fmt.Errorf("the recording ended: %s", config.Printable(note.Text))
+	case "end":
+		return true, nil
+	default:
+		t.printStatus(note.Kind, config.Printable(note.Text))
+	}
+	return false, err
 }
 
 // write writes the test to its file or to the standard output.

@@ -11,6 +11,7 @@ import (
 type Call struct {
 	Kind  string    `json:"kind"` // "call"; other kinds are those of a Note
 	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
 	// In is the input in the text form of batches, with all timestamps.
 	In string `json:"in"`
 	// Out is the output, in the same form. It is empty if Partial is set.
@@ -41,7 +42,7 @@ func (p *Printer) appendWholeCall(dst []byte, o flow.Tapped) []byte {
 	}
 	p.budget -= selected
 	p.written++
-	c := Call{Kind: "call", Began: o.Began.UTC(), In: p.batchText(in), Partial: selected < total, Outside: p.outside}
+	c := Call{Kind: "call", Began: o.Began.UTC(), Ended: o.Time.UTC(), In: p.batchText(in), Partial: selected < total, Outside: p.outside}
 	p.outside = 0
 	if !c.Partial {
 		c.Out = p.batchText(o.Out)

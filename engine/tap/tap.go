@@ -61,6 +61,9 @@ type Printer struct {
 	unchanged int
 	failure   error // the first failure of Where since the last Tick
 	outside   int   // records that were sent outside of calls, in the format calls
+
+	secrets  []string // of the config
+	declared []string // by the script, in the format calls
 }
 
 // New returns a Printer. The error is one of the options.
@@ -78,7 +81,10 @@ func New(o Options) (*Printer, error) {
 }
 
 // Mask replaces the secrets that are masked in all later records.
-func (p *Printer) Mask(secrets []string) { p.masks = newMasks(secrets) }
+func (p *Printer) Mask(secrets []string) {
+	p.secrets = secrets
+	p.masks = newMasks(slices.Concat(secrets, p.declared))
+}
 
 // Full reports whether the limit is reached.
 func (p *Printer) Full() bool { return p.o.Limit > 0 && p.written >= p.o.Limit }

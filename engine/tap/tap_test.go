@@ -200,14 +200,14 @@ func TestCalls(t *testing.T) {
 		p.Mask([]string{"hunter2"})
 		var got []byte
 		for _, c := range calls {
-			c.Began = time.Unix(1, 0)
+			c.Began, c.Time = time.Unix(1, 0), time.Unix(2, 0)
 			got = p.Append(got, c)
 		}
 		wantText(t, p.Tick(got), want)
 	}
 	in := batches(t, "a{x=\"hunter2\"} 1\nb 2\n")
 	call := flow.Tapped{In: in, Out: batches(t, "a{x=\"hunter2\"} 2\n")}
-	const begin = `{"kind":"call","began":"1970-01-01T00:00:01Z","in":`
+	const begin = `{"kind":"call","began":"1970-01-01T00:00:01Z","ended":"1970-01-01T00:00:02Z","in":`
 	f(tap.Options{}, "", begin+`"a{x=\"(secret)\"} 1 5\nb 2 5\n","out":"a{x=\"(secret)\"} 2 5\n"}`+"\n", call)
 	f(tap.Options{}, `name == "b"`, begin+`"b 2 5\n","out":"","partial":true}`+"\n", call)
 	f(tap.Options{}, `name == "c"`, "", call)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/block"
@@ -56,10 +57,13 @@ type Access struct {
 	env      map[string]string
 	http     *egress.Client // nil: not needed
 	commands []grant.Command
-	storage  string // weir's storage directory, links resolved; "" for none
+	storage  string    // weir's storage directory, links resolved; "" for none
+	recorder *Recorder // nil: nothing is recorded
 
-	mu   sync.Mutex
-	seen map[reading][32]byte // files that setup has read: their content's hash
+	mu         sync.Mutex
+	seen       map[reading][32]byte // files that setup has read: their content's hash
+	setup      []component.Answer   // that setup got
+	setupBytes int                  // of setup
 }
 
 // AccessOptions are the options of NewAccess.
@@ -71,6 +75,7 @@ type AccessOptions struct {
 	Modules  []*scripting.Module // the standard library
 	Outside  Outside
 	Outcomes *Outcomes
+	Recorder *Recorder // nil: nothing is recorded
 
 	UserAgent string
 	Storage   string // weir's storage directory; "" for none
@@ -83,7 +88,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Access{name: o.Name, needs: o.Needs, modules: o.Modules, outside: o.Outside, outcomes: o.Outcomes}
+	w := &Access{name: o.Name, needs: o.Needs, modules: o.Modules, outside: o.Outside, outcomes: o.Outcomes, recorder: o.Recorder}
 	if o.Storage != "" {
 		w.storage = resolve(o.Storage)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/egress"
 )
@@ -245,6 +246,7 @@ func (o *Access) request(h *Binding, method, to string, body scripting.Value, op
 	return o.waitFor(h, opts, func(ctx context.Context) (scripting.Value, error) {
 		started := h.Call().Clock.Now()
 		resp, err := o.http.Do(ctx, req)
+		o.answered(h.Call(), func() component.Answer { return httpAnswer(req, resp, err) })
 		took := h.Call().Clock.Now().Sub(started)
 		if o.outcomes != nil {
 			status := 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/egress"
 )
@@ -32,7 +33,7 @@ func addOutside(m *scripting.Module, h *Binding, o *Access) {
 	if all {
 		o = &Access{}
 	}
-	m.Funcs = append(m.Funcs, secretFunc())
+	m.Funcs = append(m.Funcs, secretFunc(h, o))
 	if all || o.needs.HTTP {
 		m.Tables = append(m.Tables, httpTable(h, o))
 	}
@@ -76,7 +77,7 @@ func envTable(o *Access) *scripting.Module {
 }
 
 // secretFunc implements ctx.secret.
-func secretFunc() scripting.Function {
+func secretFunc(h *Binding, o *Access) scripting.Function {
 	return scripting.Function{
 		Name: "secret",
 		Doc: "Converts a string to a secret, such as a token from ctx.read or ctx.http. A secret always prints as <secret>, " +
@@ -88,6 +89,7 @@ func secretFunc() scripting.Function {
 			JS:  `if (String(ctx.secret("s3cret")) !== "<secret>") throw new Error("it shows");`, Input: "a 1\n", Output: "a 1\n",
 		}},
 		Fn: func(args []scripting.Value) (scripting.Value, error) {
+			o.answered(h.Call(), func() component.Answer { return component.Answer{Kind: component.AnswerSecret, Text: args[0].(string)} })
 			return scripting.NewSecret(args[0].(string)), nil
 		},
 	}
@@ -140,11 +142,13 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 			path := args[0].(string)
 			body, err := o.read(path, limit)
 			o.recordReading(h.Call(), reading{path, limit}, body)
+			secret, _ := option[bool](opts, "secret")
+			o.answered(h.Call(), func() component.Answer { return fileAnswer(path, body, err, secret) })
 			if err != nil {
 				h.Call().OutsideFailed = true
 				return nil, err
 			}
-			if s, _ := option[bool](opts, "secret"); s {
+			if secret {
 				return scripting.NewSecret(strings.TrimRight(string(body), " \t\r\n")), nil
 			}
 			return string(body), nil
@@ -280,6 +284,7 @@ func (o *Access) exec(h *Binding, name string, list scripting.Value, opts *scrip
 	return o.waitFor(h, opts, func(ctx context.Context) (scripting.Value, error) {
 		started := h.Call().Clock.Now()
 		res, err := run(ctx, c)
+		o.answered(h.Call(), func() component.Answer { return execAnswer(c, res, err) })
 		if err != nil {
 			return nil, err
 		}

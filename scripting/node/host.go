@@ -58,7 +58,7 @@ func (c *Component) openWorld() (*host.Access, error) {
 	}
 	return host.NewAccess(host.AccessOptions{
 		Name: c.script.Name, Needs: c.script.Definition.Needs, Allow: &c.block.Allow, Client: c.block.Client(),
-		Modules: c.script.Modules, Outside: outside, Outcomes: c.mem.metrics.outside,
+		Modules: c.script.Modules, Outside: outside, Outcomes: c.mem.metrics.outside, Recorder: &c.mem.recorder,
 		UserAgent: c.opts.UserAgent, Storage: c.opts.StoragePath,
 	})
 }

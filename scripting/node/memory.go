@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/block"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // memory contains the data that the instances of one node pass on: the last
@@ -34,7 +35,8 @@ type memory struct {
 	answers    answers
 	shadowed   atomic.Pointer[Difference]        // what the step shadow found last
 	profile    atomic.Pointer[scripting.Profile] // nil: nobody profiles the node
-	canaryTurn chan struct{}                     // capacity 1, held while a new version may have a canary
+	recorder   host.Recorder
+	canaryTurn chan struct{} // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex
 	current *Component // the newest component whose Run was called

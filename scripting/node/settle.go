@@ -4,9 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/host"
 )
 
 // progress is the progress of a component, for tests that wait until all due
@@ -92,15 +89,4 @@ func (ts *timers) summaries() (out []timerSummary) {
 		}
 	}
 	return out
-}
-
-// StateOf returns the content of a piece of the node's state, for tests: for a
-// map the values by key, for a set a sorted list of keys, for a queue a list of
-// values.
-func (c *Component) StateOf(name string) (scripting.Value, error) {
-	v := host.StateView{Node: c.opts.ID, Now: c.opts.Clock.Now().UnixMilli()}
-	if c.state != nil {
-		v.Cols = c.state.store.All()
-	}
-	return v.All(name)
 }

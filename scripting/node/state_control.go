@@ -13,7 +13,7 @@ func (c *Component) stateRoutes(m *controls) {
 	serve := func(do func(v *host.StateView, w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
-			v := &host.StateView{Node: c.opts.ID, Cols: c.state.collections(), Now: c.opts.Clock.Now().UnixMilli()}
+			v := c.stateView()
 			err := do(v, w, r)
 			if _, ok := errors.AsType[*host.NoStateError](err); ok {
 				http.Error(w, err.Error(), http.StatusNotFound)

@@ -200,6 +200,19 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return c.StateOf(a[1].(string))
 			}},
+		{Name: "set_state", Doc: "Replaces the contents of a piece of ctx.state. They are as state returns them: a table by key, the keys of a set, or the values of a queue.",
+			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString}, {Name: "contents", Kind: scripting.KindAny}},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*testNode)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				c, ok := n.comp.(*node.Component)
+				if !ok {
+					return nil, fmt.Errorf("%s has no state", n.name)
+				}
+				return nil, c.SetStateOf(a[1].(string), a[2])
+			}},
 		{Name: "reload", Doc: "Reloads the component as if the script had been saved: a new instance with new VMs takes over the state of the old one.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*testNode)

@@ -3,7 +3,7 @@ package scripttest
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // Recording is what Record writes a test from.
@@ -29,6 +31,10 @@ type Recording struct {
 	Where string
 	// Calls are at least one call of the node, in order.
 	Calls []RecordedCall
+	// State is ctx.state when the recording began, by name, as JSON has it, and Answers
+	// are those of external systems. Secrets are masked.
+	State   map[string]any
+	Answers []component.Answer
 	// Mask are labels whose values are replaced by NAME-1, NAME-2 and so on.
 	Mask []string
 }
@@ -36,6 +42,7 @@ type Recording struct {
 // RecordedCall is one call of a node.
 type RecordedCall struct {
 	Began   time.Time
+	Ended   time.Time
 	In, Out string // in the text form of batches
 	Partial bool   // the call had more input; Out is not known
 	Outside int    // records that were sent outside of calls since the previous call
@@ -76,11 +83,15 @@ func CheckRecording(o Options, path string, r Recording) error {
 
 // recordWriter writes a recorded test.
 type recordWriter struct {
-	s      *suite
-	path   string // of the test
-	lang   scripting.Tester
-	args   scripting.Value
-	masked map[string]map[string]string // pseudonyms by label and value
+	s       *suite
+	path    string // of the test
+	lang    scripting.Tester
+	args    scripting.Value
+	opening map[string]*scripting.Map    // mocks that the component is opened with
+	state   []string                     // lines that set ctx.state
+	mocked  map[string]string            // the mocks that hold, by kind, as code
+	masked  map[string]map[string]string // pseudonyms by label and value
+	parts   *strings.Replacer            // of masked inside texts; nil: none
 
 	calls   []string // as code
 	differ  []string // numbers of calls with another output than the recorded one
@@ -96,7 +107,7 @@ func newRecordWriter(o Options, path string, r Recording) (*recordWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	w := &recordWriter{masked: map[string]map[string]string{}}
+	w := &recordWriter{masked: map[string]map[string]string{}, mocked: map[string]string{}}
 	for _, label := range r.Mask {
 		w.masked[label] = map[string]string{}
 	}
@@ -203,11 +214,22 @@ func valueOf(v any) scripting.Value {
 		}
 		return int64(of.Float())
 	case reflect.String:
+		if n, ok := v.(json.Number); ok {
+			return numberOf(n)
+		}
 		return of.String()
 	case reflect.Bool:
 		return of.Bool()
 	}
 	return nil
+}
+
+func numberOf(n json.Number) scripting.Value {
+	if i, err := n.Int64(); err == nil {
+		return i
+	}
+	f, _ := n.Float64() // the decoder has checked it
+	return f
 }
 
 // replay sends the recorded input to the component and writes the calls.
@@ -217,76 +239,143 @@ func (w *recordWriter) replay(ctx context.Context, r Recording) error {
 	if err != nil {
 		return err
 	}
-	m := &mocks{words: w.lang.Words(), encode: encoder(w.s.modules)}
-	granted := !has(w.args, "script", "allow")
-	n, err := newNodeAt(ctx, clockOf(r.Calls[0].Began), m.catalog(w.s.folder.Catalog, granted), r.Component, body, noPosition)
+	if err := w.pseudonyms(r, reg); err != nil {
+		return err
+	}
+	outside := newRecordedOutside(r.Answers, w.maskText)
+	catalog := registry.WithOutside(w.s.folder.Catalog, outside.outside(!has(w.args, "script", "allow")))
+	n, err := newNodeAt(ctx, clockOf(r.Calls[0].Began), catalog, r.Component, body, noPosition)
 	if err == nil {
 		defer n.stop()
 	}
-	for i, c := range r.Calls {
-		if err = cmp.Or(outsideError(m.takeDenied()), err); err != nil {
-			return unplaced(err)
-		}
-		if err = w.call(ctx, n, i+1, c); err != nil {
-			err = fmt.Errorf("call %d: %w", i+1, err)
-		}
+	given, failure := outside.take()
+	if err := cmp.Or(failure, err); err != nil {
+		return unplaced(err)
 	}
-	return cmp.Or(outsideError(m.takeDenied()), err)
+	w.opening = given
+	if err := w.setState(n, r.State); err != nil {
+		return err
+	}
+	for i, c := range r.Calls {
+		outside.begin(latest(c.Began, c.Ended))
+		text, err := w.call(ctx, n, c)
+		given, failure := outside.take()
+		if err := cmp.Or(failure, err); err != nil {
+			return fmt.Errorf("call %d: %w", i+1, err)
+		}
+		w.calls = append(w.calls, w.comment("    ", fmt.Sprintf("Call %d", i+1))+w.mocks(given)+text)
+	}
+	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// setState fills ctx.state of the component.
+func (w *recordWriter) setState(n *testNode, all map[string]any) error {
+	c, ok := n.comp.(*node.Component)
+	if !ok {
+		return nil
+	}
+	code := code{w.lang.Words()}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v := w.maskValue(valueOf(all[name]))
+		if v == nil {
+			continue
+		}
+		if err := c.SetStateOf(name, v); err != nil {
+			return err
+		}
+		call := "t:set_state(" + code.text(name) + ", " + code.fit(v, "\n    ") + ")"
+		if code.words == scripting.Vitest {
+			call = "t.setState" + strings.TrimPrefix(call, "t:set_state") + ";"
+		}
+		w.state = append(w.state, "    "+call+"\n")
+	}
+	return nil
+}
+
+// mocks writes mocks, by kind, unless they hold already.
+func (w *recordWriter) mocks(given map[string]*scripting.Map) string {
+	code := code{w.lang.Words()}
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(given)) {
+		replies, ordered := scripting.NewMap(), false
+		for _, key := range given[kind].Keys() {
+			v, _ := given[kind].Get(key)
+			if list := v.(*scripting.List); kind == component.AnswerEnv || allSame(list) {
+				v = list.Items[0]
+			} else {
+				ordered = true
+			}
+			replies.Set(key, v)
+		}
+		text := code.fit(replies, "\n    ")
+		if w.mocked[kind] == text && !ordered {
+			continue
+		}
+		w.mocked[kind] = text
+		if code.words == scripting.Vitest {
+			b.WriteString("    " + kind + "(" + text + ");\n")
+			continue
+		}
+		b.WriteString("    weir.test." + kind + " " + text + "\n")
+	}
+	return b.String()
+}
+
+func allSame(l *scripting.List) bool {
+	return !slices.ContainsFunc(l.Items, func(v scripting.Value) bool { return !same(v, l.Items[0]) })
 }
 
 // clockOf returns a time of the clock of a test, which has whole milliseconds.
 func clockOf(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// outsideError explains why a script that needs something outside of weir is refused.
-func outsideError(denied error) error {
-	if denied == nil {
-		return nil
-	}
-	return errors.New("the script makes requests, reads files or environment variables, or runs commands, which are not recorded")
-}
-
-// call sends the input of one call.
-func (w *recordWriter) call(ctx context.Context, n *testNode, number int, c RecordedCall) error {
+// call sends the input of one call and returns the code that does it.
+func (w *recordWriter) call(ctx context.Context, n *testNode, c RecordedCall) (string, error) {
 	code := code{w.lang.Words()}
 	lua := code.words == scripting.Busted
 	var b strings.Builder
-	b.WriteString(w.comment("    ", fmt.Sprintf("Call %d", number)))
 	if wait := clockOf(c.Began).Sub(n.clock.Now()); wait >= time.Millisecond {
 		by := fmt.Sprintf("%dms", wait.Milliseconds())
 		out, err := n.advance(ctx, wait.Truncate(time.Millisecond))
 		if err != nil {
-			return err
+			return "", err
 		}
 		if len(out.errors) > 0 {
-			return fmt.Errorf("a timer of the script failed: %w", out.errors[0])
+			return "", fmt.Errorf("a timer of the script failed: %w", out.errors[0])
 		}
 		b.WriteString("    " + map[bool]string{true: "t:advance(" + code.text(by) + ")", false: "t.advance(" + code.text(by) + ");"}[lua] + "\n")
 	}
 	sent, err := w.mask(c.In, n.accepts)
 	if err != nil {
-		return err
+		return "", err
 	}
 	in, err := n.read(sent)
 	if err != nil {
-		return err
+		return "", err
 	}
 	out, err := n.sendAny(ctx, in)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if c.Partial {
 		w.partial++
 	} else {
 		recorded, err := w.mask(c.Out, n.sends)
 		if err != nil {
-			return err
+			return "", err
 		}
 		want, err := n.want(recorded)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if out.difference(want, false) != "" {
-			w.differ = append(w.differ, fmt.Sprint(number))
+			w.differ = append(w.differ, fmt.Sprint(len(w.calls)+1))
 		}
 	}
 	w.outside += c.Outside
@@ -301,9 +390,7 @@ func (w *recordWriter) call(ctx context.Context, n *testNode, number int, c Reco
 	if !lua {
 		open, closing, check = "    {\n", "    }\n", "expect(t."+method+"(input)).toEqual(want);"
 	}
-	b.WriteString(open + "      " + code.declare("input", sent) + "      " + code.declare("want", out.text()) + "      " + check + "\n" + closing)
-	w.calls = append(w.calls, b.String())
-	return nil
+	return b.String() + open + "      " + code.declare("input", sent) + "      " + code.declare("want", out.text()) + "      " + check + "\n" + closing, nil
 }
 
 // comment returns lines of a comment.
@@ -324,13 +411,14 @@ func (w *recordWriter) file(r Recording) string {
 	lines := []string{
 		"Recorded from " + r.Node + " of a running weir.",
 		"",
-		"The component begins without state and random numbers are not recorded. The expected",
-		"outputs are those of the script in this test.",
+		"The component begins with the state in ctx.state that the node had. Variables of the",
+		"script and random numbers are not recorded. The expected outputs are those of the",
+		"script in this test.",
 	}
 	if len(w.differ) > 0 {
 		lines = append(lines, "The running node sent a different output in these calls: "+strings.Join(w.differ, ", ")+".",
-			"Reasons are state from before the recording, random numbers, the time that passes",
-			"during a call, masked values, or a different version of the script.")
+			"Reasons are variables of the script, random numbers, calls that were not recorded,",
+			"the time that passes during a call, masked values, or another version of the script.")
 	}
 	if r.Where != "" {
 		lines = append(lines, "Only records that match this expression were recorded: "+r.Where)
@@ -350,55 +438,15 @@ func (w *recordWriter) file(r Recording) string {
 	open := "component(" + code.text(r.Component) + ", " + code.fit(args, "\n    ") + ", " + code.text(at) + ")"
 	head := w.comment("", lines...)
 	name := code.text("handles recorded calls")
-	body := strings.Join(w.calls, "\n")
+	opening := w.mocks(w.opening)
+	begin := strings.Join(w.state, "")
+	body := "\n" + strings.Join(w.calls, "\n")
 	if w.lang.Words() == scripting.Vitest {
-		return head + "import { component, describe, expect, test } from \"weir/test\";\n\ndescribe(" + code.text(r.Component) + ", () => {\n  test(" + name +
-			", () => {\n    const t = " + open + ";\n\n" + body + "  });\n});\n"
+		names := []string{"component", "describe", "expect", "test"}
+		names = slices.Sorted(slices.Values(append(names, slices.Collect(maps.Keys(w.mocked))...)))
+		return head + "import { " + strings.Join(names, ", ") + " } from \"weir/test\";\n\ndescribe(" + code.text(r.Component) + ", () => {\n  test(" + name +
+			", () => {\n" + opening + "    const t = " + open + ";\n" + begin + body + "  });\n});\n"
 	}
 	return head + "local weir = require \"weir\"\n\ndescribe(" + code.text(r.Component) + ", function()\n  it(" + name +
-		", function()\n    local t = weir.test." + open + "\n\n" + body + "  end)\nend)\n"
-}
-
-// mask replaces the values of masked labels in the text form of batches.
-func (w *recordWriter) mask(text string, signals batch.Signals) (string, error) {
-	if len(w.masked) == 0 {
-		return text, nil
-	}
-	samples, logs := sorted(text, signals)
-	o := batch.TextOptions{Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
-		s := batch.NewSeries(w.labels(sorted))
-		s.SetMeta(meta)
-		return s
-	}}
-	m, err := batch.ParseText(samples, o)
-	if err != nil {
-		return "", err
-	}
-	l, err := batch.ParseLogsText(logs, o)
-	if err != nil {
-		return "", err
-	}
-	for i, e := range m.Exemplars {
-		m.Exemplars[i].Labels = w.labels(e.Labels)
-	}
-	for i, meta := range l.Meta {
-		l.Meta[i] = w.labels(meta)
-	}
-	return string(batch.AppendLogsText(batch.AppendText(nil, m), l)), nil
-}
-
-// labels returns labels with masked values. The same value has the same pseudonym.
-func (w *recordWriter) labels(ls []batch.Label) []batch.Label {
-	out := slices.Clone(ls)
-	for i, l := range out {
-		known, ok := w.masked[l.Name]
-		if !ok {
-			continue
-		}
-		if known[l.Value] == "" {
-			known[l.Value] = fmt.Sprintf("%s-%d", l.Name, len(known)+1)
-		}
-		out[i].Value = known[l.Value]
-	}
-	return out
+		", function()\n" + opening + "    local t = weir.test." + open + "\n" + begin + body + "  end)\nend)\n"
 }

@@ -94,7 +94,7 @@ func TestRecordRefuses(t *testing.T) {
 		}
 	}
 	const plain = "return weir.transform { metrics = function() end }"
-	f(`return weir.transform { needs = { http = true }, metrics = function(_, ctx) ctx.http.get("http://a/") end }`, scripttest.Recording{}, "", "the script makes requests")
+	f(`return weir.transform { needs = { http = true }, metrics = function(_, ctx) ctx.http.get("http://a/") end }`, scripttest.Recording{}, "", "an answer that was not recorded: GET http://a/")
 	f(`return weir.sink { send = function() end }`, scripttest.Recording{}, "", "only scripts that receive records and send them")
 	f(`return weir.transform { outputs = { "b" }, metrics = function() end }`, scripttest.Recording{}, "", "several outputs")
 	f(plain, scripttest.Recording{}, "scripts/a/y.lua", "ends in _test.lua")

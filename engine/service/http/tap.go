@@ -124,6 +124,15 @@ func (s *Service) tapped(host service.Host, w nethttp.ResponseWriter, r *nethttp
 	f.stats.Attach(f.tap)
 	defer func() { f.stats.Detach(f.tap) }()
 	p.Mask(secretsOf(host))
+	if o.Format == tap.FormatCalls {
+		begin, stop, err := f.answers.record(host, id)
+		if err != nil {
+			nethttp.Error(w, err.Error(), nethttp.StatusConflict)
+			return
+		}
+		defer stop()
+		f.begin, f.began = p.Begin(nil, begin), s.o.Clock.Now()
+	}
 	if kind, reason := f.follow(r); reason != "" {
 		f.write(p.Note(p.Tick(nil), kind, reason))
 	}
@@ -139,6 +148,10 @@ type following struct {
 	p     *tap.Printer
 	w     nethttp.ResponseWriter
 	bytes int
+
+	answers answers   // in the format calls
+	begin   []byte    // the first line of the format calls, with the state
+	began   time.Time // when the state was read: earlier calls are a part of it
 }
 
 var errTapBytes = errors.New("the tap has written too much")
@@ -172,7 +185,7 @@ func (f *following) follow(r *nethttp.Request) (kind, reason string) {
 	tick := f.s.o.Clock.NewTimer(tapTick)
 	defer tick.Stop()
 	began := f.s.o.Clock.Now()
-	text := []byte{} // the first write sends the headers
+	text := append([]byte{}, f.begin...) // the first write sends the headers
 	for {
 		switch err := f.write(text); {
 		case err == errTapBytes:
@@ -186,8 +199,12 @@ func (f *following) follow(r *nethttp.Request) (kind, reason string) {
 		case <-f.tap.Ready():
 			queue, missed := f.tap.Take()
 			f.p.Skip(missed)
-			text = text[:0]
+			// The answers to the calls in the queue have come.
+			text = f.p.Answers(text[:0], f.answers.take())
 			for _, o := range queue {
+				if !o.Began.IsZero() && o.Began.Before(f.began) {
+					continue
+				}
 				if text = f.p.Append(text, o); len(text) > flushBytes {
 					if f.write(text) != nil { // the next write fails as well
 						break
