@@ -69,7 +69,7 @@ func (u scriptsUse) options(dir string) registry.Options {
 // pipelines returns what tests of whole configs need.
 func pipelines() *scripttest.Pipelines {
 	p := &scripttest.Pipelines{Natives: component.NewList(natives.All()...), Unsupported: unsupported()}
-	if s, err := newServices("", "", io.Discard); err == nil { // the format is valid
+	if s, err := newServices(port{}, "", io.Discard); err == nil { // the format is valid
 		for _, s := range s.all() {
 			p.Services = append(p.Services, s.Definition())
 		}
