@@ -34,6 +34,8 @@ type mocks struct {
 	used   bool                                    // something was asked
 	encode func(v scripting.Value) (string, error) // as JSON
 	fault  func(what string) error                 // of --chaos; nil: none
+	// transport answers requests in the place of replies; nil: replies do.
+	transport http.RoundTripper
 }
 
 // replies are mocks by kind and key: "http" and "GET https://x/", "env", "files"
@@ -148,6 +150,9 @@ func (m *mocks) catalog(c component.Catalog, granted bool) component.Catalog {
 
 // RoundTrip answers a request. One that is not mocked fails, and fails the test.
 func (m *mocks) RoundTrip(req *http.Request) (*http.Response, error) {
+	if m.transport != nil {
+		return m.transport.RoundTrip(req)
+	}
 	body := ""
 	if req.Body != nil {
 		text, err := io.ReadAll(req.Body)

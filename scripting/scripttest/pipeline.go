@@ -42,8 +42,8 @@ type pipeline struct {
 	s        *session
 	name     string // of the config, as shown to people
 	clock    testClock
-	given    map[string]*scripting.Map // exports, by node
-	replaced map[string]bool           // nodes that would have exports from outside
+	given    map[string]string // exports, by node, as the body of a block
+	replaced map[string]bool   // nodes that would have exports from outside
 	engine   *engine.Engine
 	stop     func() // ends the engine and waits for it
 	ended    chan struct{}
@@ -60,18 +60,32 @@ type pipeline struct {
 }
 
 // openPipeline implements weir.test.pipeline.
-func (s *session) openPipeline(path string, options *scripting.Map) (_ *pipeline, err error) {
+func (s *session) openPipeline(path string, options *scripting.Map) (*pipeline, error) {
+	p, err := s.runPipeline(path, func(p *pipeline) error { return p.configure(options) })
+	if err != nil {
+		return nil, err
+	}
+	if s.inTest {
+		s.openedPipelines = append(s.openedPipelines, p)
+	} else {
+		s.filePipelines = append(s.filePipelines, p)
+	}
+	return p, nil
+}
+
+// runPipeline runs the config at path.
+func (s *session) runPipeline(path string, configure func(*pipeline) error) (_ *pipeline, err error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
-	if s.pipelines == nil {
-		return nil, errors.New("cannot run a pipeline here: there are no native components; set Pipelines in scripttest.Options")
+	if s.pipelines == nil || s.pipelines.Natives == nil {
+		return nil, errors.New("cannot run a pipeline here: there are no native components; set Natives of scripttest.Pipelines")
 	}
 	p := &pipeline{
 		s: s, clock: testClock{clocktest.New(began)}, log: &logLines{}, ended: make(chan struct{}),
-		given: map[string]*scripting.Map{}, replaced: map[string]bool{}, sources: map[string]*pipeSource{}, sinks: map[string]*pipeSink{},
+		given: map[string]string{}, replaced: map[string]bool{}, sources: map[string]*pipeSource{}, sinks: map[string]*pipeSink{},
 	}
-	if err := p.configure(options); err != nil {
+	if err := configure(p); err != nil {
 		return nil, err
 	}
 	if path, err = s.configPath(path); err != nil {
@@ -85,11 +99,6 @@ func (s *session) openPipeline(path string, options *scripting.Map) (_ *pipeline
 	if err := p.start(path); err != nil {
 		_ = p.close() // which would repeat the error
 		return nil, err
-	}
-	if s.inTest {
-		s.openedPipelines = append(s.openedPipelines, p)
-	} else {
-		s.filePipelines = append(s.filePipelines, p)
 	}
 	return p, nil
 }
@@ -114,7 +123,11 @@ func (p *pipeline) configure(options *scripting.Map) error {
 			if !ok {
 				return fmt.Errorf("cannot use a %s as the exports of %s: write them by name, such as { targets = … }", typeName(one), id)
 			}
-			p.given[id] = m
+			body, err := attributes(m, nil)
+			if err != nil {
+				return fmt.Errorf("cannot use the exports of %s: %w", id, err)
+			}
+			p.given[id] = body
 		}
 	}
 	return nil

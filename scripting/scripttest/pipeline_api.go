@@ -149,33 +149,45 @@ func (s *session) sinkType() *scripting.ObjectType {
 			if a[1].(string) == "" {
 				return nil, fmt.Errorf("cannot let %s fail: the reason is empty", h.sink.id)
 			}
-			h.sink.mu.Lock()
-			defer h.sink.mu.Unlock()
 			return nil, set(h, a[1].(string), int(n))
 		})
 	}
 	failing("fail", "Lets attempts to deliver a batch fail, as for an endpoint that is down. The sink accepts records, which wait and are sent again after 1s, 2s, 4s and so on up to 30s.",
-		func(h *sinkHandle, reason string, times int) error { return h.sink.fail(reason, times, false) })
+		func(h *sinkHandle, reason string, times int) error { return h.sink.set(reason, times, false) })
 	failing("reject", "Lets the endpoint reject batches for good, as with status 400. Their records are lost.",
-		func(h *sinkHandle, reason string, times int) error { return h.sink.fail(reason, times, true) })
+		func(h *sinkHandle, reason string, times int) error { return h.sink.set(reason, times, true) })
 	failing("block", "Lets the sink refuse batches, as with a full journal. The source sends them again after 1s, 2s, 4s and so on up to 30s. times counts batches.",
 		func(h *sinkHandle, reason string, times int) error {
-			h.sink.full, h.sink.count = reason, times
+			h.sink.block(reason, times)
 			return nil
 		})
 	call(scripting.Function{Name: "recover", Doc: "Ends fail, reject and block. Records that wait are sent when the clock has been set forward."},
 		func(h *sinkHandle, _ []scripting.Value) (scripting.Value, error) {
-			h.sink.mu.Lock()
-			defer h.sink.mu.Unlock()
-			h.sink.full, h.sink.end.fault = "", fault{}
+			h.sink.recover()
 			return nil, nil
 		})
 	s.sinkKind = t
 	return t
 }
 
-// fail sets the fault of a native sink.
-func (s *pipeSink) fail(reason string, times int, final bool) error {
+// block makes the sink refuse batches.
+func (s *pipeSink) block(reason string, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full, s.count = reason, times
+}
+
+// recover ends all faults.
+func (s *pipeSink) recover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full, s.end.fault = "", fault{}
+}
+
+// set sets the fault of a native sink.
+func (s *pipeSink) set(reason string, times int, final bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.end.script != nil {
 		return fmt.Errorf("cannot let %s fail: it is a script that makes its own requests; let them fail with weir.test.http, or use block", s.id)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service"
-	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/node"
 )
 
@@ -95,12 +94,8 @@ func (p *pipeline) buildExternal(r component.Registration) buildFunc {
 type buildFunc = func(o component.Options, args any, previous component.Component) (component.Component, error)
 
 // decodeExports reads the exports of a component as its arguments would be read.
-func decodeExports(r component.Registration, given *scripting.Map) (any, error) {
+func decodeExports(r component.Registration, body string) (any, error) {
 	v := reflect.New(reflect.TypeOf(r.Exports))
-	body, err := attributes(given, config.Describe(v.Interface()))
-	if err != nil {
-		return nil, err
-	}
 	cfg, ds := config.Parse(map[string]string{"exports": r.Name + " \"test\" {\n" + body + "\n}\n"})
 	if err := ds.Err(); err != nil {
 		return nil, unplaced(err)
