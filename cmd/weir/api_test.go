@@ -152,7 +152,9 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.run = func() {
 		done := make(chan error, 1)
 		go func() { done <- w.e.Run(ctx, filepath.Join(w.dir, "config")) }()
-		w.awaitReload(service.TriggerStart)
+		w.await("the start", func(ev service.ReloadEvent) bool {
+			return ev.Reload != nil && ev.Reload.Trigger.Kind == service.TriggerStart
+		})
 		w.base = services.http.URL()
 		t.Cleanup(func() {
 			cancel()
@@ -164,21 +166,20 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	return w
 }
 
-func (w *apiWeir) awaitReload(kind string) {
+// await waits for an event of reloads, also an earlier one.
+func (w *apiWeir) await(what string, is func(service.ReloadEvent) bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), reloadPatience)
 	defer cancel()
 	for {
 		events, more := w.e.ReloadEvents(0)
-		for _, ev := range events {
-			if ev.Reload != nil && ev.Reload.Trigger.Kind == kind {
-				return
-			}
+		if slices.ContainsFunc(events, is) {
+			return
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			w.t.Fatalf("there is no reload by %s", kind)
+			w.t.Fatalf("there is no event of %s", what)
 		}
 	}
 }
@@ -457,7 +458,7 @@ func TestAPIConforms(t *testing.T) {
 		}
 	}
 	starting := []apiCall{}
-	for _, route := range []string{"GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
+	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
 		_, path, _ := strings.Cut(route, " ")
 		starting = append(starting, apiCall{route: route, path: concrete(path), status: 503})
 	}
@@ -505,10 +506,13 @@ func TestAPIConforms(t *testing.T) {
 		call(apiCall{route: route, path: path, status: 429, via: w.base, header: map[string]string{"Accept": "application/json", "Authorization": "Basic b3BzOndyb25n"}})
 	})
 
+	call(apiCall{route: "GET /-/healthy", status: 200})
+	call(apiCall{route: "GET /-/healthy", status: 200, header: json})
 	w.send("m 1\n")
 	w.send("bad 1\n")
 	w.apiCalls(d, call)
 	seen["POST /api/v0/component/{path} 200"] = true // it is a response of a component
+	seen["GET /api/v0/audit 404"] = true             // not with newServices: TestAudit of engine/service/http
 	w.withoutPort(func() { call(apiCall{route: "POST /-/page", status: 404, header: json}) })
 
 	for path, methods := range d.Paths {
@@ -556,6 +560,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: "GET /api/v0/status", status: 200, via: w.base})
 	w.history.Take(w.e)
 	w.history.Take(w.e)
+	get("GET /api/v0/audit", "", 200)
 	get("GET /api/v0/graph", "", 200)
 	get("GET /api/v0/docs", "/api/v0/docs?search=journal", 200)
 	get("GET /api/v0/docs/{page}", "/api/v0/docs/reference/components", 200)
@@ -582,6 +587,17 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 		}})
 	}
 	call(apiCall{route: "GET /api/v0/tap/{id}", path: "/api/v0/tap/my.mark.default?limit=1&side=in", status: 200, follow: func(func() string) { w.send("m 1\n") }})
+	call(apiCall{route: "GET /api/v0/events", status: 200, follow: func(next func() string) {
+		for i, want := range []string{"status", "change"} {
+			if name := next(); name != want {
+				w.t.Errorf("got event %q, want %q", name, want)
+			}
+			if i == 0 {
+				w.send("bad 1\n")
+				w.history.Take(w.e)
+			}
+		}
+	}})
 	call(apiCall{route: "GET /api/v0/reloads/events", status: 200, header: map[string]string{"Last-Event-ID": "0-0"}, follow: func(next func() string) {
 		if name := next(); name != "reload" && name != "step" {
 			w.t.Errorf("got event %q", name)
@@ -639,11 +655,14 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.save("scripts/my/mark.lua", markScript("2"))
 	get("POST /-/reload/preview", "", 200)
 	call(apiCall{route: "POST /-/reload", status: 200, header: json})
-	call(apiCall{route: "POST /api/v0/control/{node}/canary/{decision}", path: mark + "/canary/promote", status: 200})
+	w.await("a canary", func(ev service.ReloadEvent) bool { return ev.Trial != nil && ev.Trial.Step == component.StepCanary })
+	// The event comes before the canary knows decisions.
+	promote := apiCall{route: "POST /api/v0/control/{node}/canary/{decision}", path: mark + "/canary/promote", status: 200, or: 409}
+	for text := call(promote); strings.HasPrefix(string(text), "there is no canary"); text = call(promote) {
+		runtime.Gosched()
+	}
 
 	// Health, and refusals.
-	w.awaitHealth()
-	get("GET /-/healthy", "", 200)
 	w.save("scripts/my/plain.lua", "return (")
 	get("POST /-/reload/preview", "/-/reload/preview?config="+filepath.Join(w.dir, "nothing"), 400)
 	call(apiCall{route: "POST /-/reload", status: 200, header: json})
@@ -672,18 +691,6 @@ func (w *apiWeir) profiles(d *apiDocument, call func(apiCall) []byte, path strin
 			w.t.Error("both profiles are refused")
 			return
 		}
-	}
-}
-
-// awaitHealth waits until the nodes have recovered from the bad record.
-func (w *apiWeir) awaitHealth() {
-	w.t.Helper()
-	for w.t.Context().Err() == nil {
-		w.send("m 1\n")
-		if !slices.ContainsFunc(w.e.ListComponents(), func(i service.Info) bool { return i.Health.State > component.Healthy }) {
-			return
-		}
-		runtime.Gosched()
 	}
 }
 

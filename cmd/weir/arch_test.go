@@ -85,6 +85,7 @@ var leaves = []struct {
 }{
 	{"engine/batch", "everything stands on it", nil},
 	{"engine/api", "descriptions of routes: it serves none", nil},
+	{"engine/audit", "entries and their file: it serves no request", []string{"engine/files"}},
 	{"engine/clock$", "time has no dependencies", nil},
 	{"engine/backoff", "intervals between attempts, whatever is attempted", []string{"engine/clock"}},
 	{"engine/graph", "a DAG of names", nil},
@@ -227,6 +228,7 @@ var opens = []string{"Open", "OpenFile", "ReadFile", "OpenRoot"}
 // which limits the cost of a FIFO, a device or an unresponsive file system.
 var opening = []struct{ at, why string }{
 	{"engine/files", "it is the way"},
+	{"engine/audit", "it appends to its file, in weir's storage directory"},
 	{"engine/journal", "it writes its segments, in weir's storage directory"},
 	{"engine/storage", "it locks weir's storage directory"},
 	{"engine/control/address_linux.go", "it opens the directory of the socket that it listens on"},

@@ -247,6 +247,9 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		// weir starts even if, for example, the disk is full.
 		s.telemetry.Logger().Warn("API clients cannot use weir over TCP, only the control socket", "err", err)
 	}
+	if err := s.audit.Open(lock.Dir()); err != nil {
+		s.telemetry.Logger().Warn("changes over the API are recorded only in this log", "err", err)
+	}
 	if !o.lastGood {
 		if err := lastgood.Remove(lock.Dir()); err != nil {
 			s.telemetry.Logger().Warn("cannot remove the copy of the last good config", "err", err)

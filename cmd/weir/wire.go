@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/docs"
+	auditlog "github.com/weir-run/weir/engine/audit"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	nodehistory "github.com/weir-run/weir/engine/history"
@@ -97,12 +98,13 @@ func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	return []component.Catalog{component.NewList(natives.All()...), scripted}, nil
 }
 
-// services are the parts of weir that exist once: the HTTP port, logs, metrics and the
-// history of nodes.
+// services are the parts of weir that exist once: the HTTP port, logs, metrics, the
+// history of nodes and the audit log.
 type services struct {
 	http      *http.Service
 	telemetry *telemetry.Service
 	history   *nodehistory.Recorder
+	audit     *auditlog.Log
 }
 
 // port are the options of weir's own port. Without an address, weir does not listen.
@@ -117,9 +119,10 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
+	requests := auditlog.New(t.Logger())
 	recorder := nodehistory.New(clock.System{})
-	return &services{telemetry: t, history: recorder, http: http.New(http.Options{
-		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: p.manual, Document: docs.OpenAPI(), History: recorder,
+	return &services{telemetry: t, history: recorder, audit: requests, http: http.New(http.Options{
+		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: p.manual, Document: docs.OpenAPI(), History: recorder, Audit: requests,
 		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(),
 	})}, nil
 }

@@ -43,6 +43,7 @@ type caller struct {
 	owner bool   // has credentials: may read and change everything
 	login bool   // has the name and the password of the block http
 	base  string // the prefix of its URLs: the path of its session, or ""
+	name  string // for the audit log
 }
 
 type callerKey struct{}
@@ -92,11 +93,11 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 		if err := s.sessions.check(id, r); err != nil {
 			return r, who, err
 		}
-		who.owner, who.base = true, sessionPrefix+id
+		who.owner, who.base, who.name = true, sessionPrefix+id, sessionName(id)
 		return rebase(r, who.base, path), who, nil
 	}
 	if s.hasToken(r) {
-		who.owner = secure
+		who.owner, who.name = secure, "token"
 	}
 	a, asks := s.accessOf(r), p.auth.needsPassword(r.URL.Path) && r.URL.Path != linkPath
 	if a == owned && !secure {
@@ -112,7 +113,8 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 			return r, who, nil // the same as without a login
 		}
 		if who.login = p.auth.authenticate(r); who.login {
-			who.owner = secure
+			user, _, _ := r.BasicAuth()
+			who.owner, who.name = secure, "login "+user
 			if counts {
 				s.failures.giveBack(r)
 			}
@@ -290,6 +292,9 @@ func protect(h nethttp.Header) {
 func (s *Service) serve(v via) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		who := caller{via: v, owner: v == overSocket}
+		if v == overSocket {
+			who.name = "socket"
+		}
 		ofComponent := w
 		if acceptsJSON(r) {
 			j := &jsonErrors{ResponseWriter: w}
@@ -340,6 +345,11 @@ func (s *Service) serve(v via) nethttp.Handler {
 			added.ServeHTTP(w, r)
 			return
 		}
-		s.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
+		if _, pattern := s.routes.Handler(r); s.o.Audit != nil && changes(r, pattern, a) {
+			s.audited(w, r, who)
+			return
+		}
+		s.routes.ServeHTTP(w, r)
 	})
 }

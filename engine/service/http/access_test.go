@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	nethttp "net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/audit"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/history"
@@ -40,6 +42,8 @@ var routes = []struct {
 	{"POST /-/page", "POST /-/page", 403, 403, 403, 200},
 	{"GET /api/v0/openapi.json", "GET /api/v0/openapi.json", 200, 200, 200, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
+	{"GET /api/v0/audit", "GET /api/v0/audit", 401, 200, 403, 200},
+	{"GET /api/v0/events", "GET /api/v0/events", 401, 200, 403, 200},
 	{"GET /api/v0/graph", "GET /api/v0/graph", 401, 200, 403, 200},
 	{"GET /api/v0/history", "GET /api/v0/history", 401, 200, 403, 200},
 	{"GET /api/v0/reloads", "GET /api/v0/reloads", 401, 200, 403, 200},
@@ -64,7 +68,7 @@ var routes = []struct {
 func TestRoutes(t *testing.T) {
 	h := house(t)
 	h.components = map[string]component.Component{"a.sink.b": server{}}
-	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Document: []byte("{}"), History: history.New(clock.System{})})
+	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Document: []byte("{}"), History: history.New(clock.System{}), Audit: audit.New(slog.New(slog.DiscardHandler))})
 	data := s.Data().(service.HTTPData)
 	stranger, token, memory := client(t, nil), owner(t, s), client(t, data.DialContext)
 	base := "http://" + s.Address()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/audit"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
@@ -41,6 +42,8 @@ type Options struct {
 	UI fs.FS
 	// Document is the OpenAPI document of the API. If it is nil, it is not served.
 	Document []byte
+	// Audit gets the changes that are requested. If it is nil, they are not recorded.
+	Audit *audit.Log
 	// History is what the nodes did in the last hour. If it is nil, it is not served.
 	History *history.Recorder
 	// Gatherer gathers the metrics for /metrics.
@@ -71,6 +74,7 @@ type Service struct {
 	metrics  *metrics
 	streams  atomic.Int64  // clients that follow the events of reloads
 	taps     atomic.Int64  // clients that follow the records of a node
+	live     *live         // clients that follow the state of all nodes
 	closing  chan struct{} // closed when Run is about to end
 
 	posture atomic.Pointer[posture] // how TCP connections are accepted; written under updating
@@ -109,6 +113,7 @@ func New(o Options) *Service {
 	} else {
 		s.ui = func() (map[string]asset, error) { return nil, nil }
 	}
+	s.live = newLive(s)
 	s.routes, s.access = s.mux()
 	return s
 }
@@ -251,6 +256,7 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 		left--
 	}
 	close(s.closing)
+	s.live.close()
 	closing, cancel := context.WithTimeout(context.Background(), closeTime) // ctx has ended
 	defer cancel()
 	for _, srv := range servers {

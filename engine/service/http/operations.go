@@ -92,6 +92,21 @@ var (
 		Text:    "Without credentials, the response has only the names and states of nodes.",
 		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}}},
 	}
+	auditOperation = api.Operation{
+		ID: "getAudit", Summary: "Returns the last 200 changes that were requested over the API, the oldest first.",
+		Answers: []api.Answer{api.OK("The changes.", Audit{}), api.Refused(nethttp.StatusNotFound, "This weir has no audit log.")},
+	}
+	eventsOperation = api.Operation{
+		ID: "followStatus", Summary: "Sends the state of all nodes and its changes as server-sent events.",
+		Text: "The first event is `status`. `change` follows at most twice a second, if a node has changed. weir sends a comment every 15 seconds, and disconnects a client that is 8 events behind or does not read for 10 seconds.",
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The events.", Types: []string{api.EventStream}, Events: append([]api.Event{
+				{Name: "status", Doc: "The state of all nodes", Value: LiveStatus{}},
+				{Name: "change", Doc: "The nodes that have changed", Value: LiveStatus{}},
+			}, reloadEvents...)},
+			api.Refused(nethttp.StatusServiceUnavailable, "100 clients follow the state already, or weir is starting or stops."),
+		},
+	}
 	graphOperation = api.Operation{
 		ID: "getGraph", Summary: "Returns the graph: the nodes, their groups, and the flow of data between them with its rates.",
 		Answers: []api.Answer{api.OK("The graph.", flowchart.Graph{})},

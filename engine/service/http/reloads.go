@@ -138,17 +138,6 @@ func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *n
 		nethttp.Error(w, fmt.Sprintf("%d clients follow the events already", maxStreams), nethttp.StatusServiceUnavailable)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	out := nethttp.NewResponseController(w)
-	send := func(text string) bool {
-		_ = out.SetWriteDeadline(time.Now().Add(streamTime)) // fails with the write
-		if _, err := w.Write([]byte(text)); err != nil {
-			return false
-		}
-		return out.Flush() == nil
-	}
 	run := strconv.FormatInt(host.Overview().Started.UnixMilli(), 10)
 	events, more := host.ReloadEvents(0)
 	after := uint64(0)
@@ -164,7 +153,8 @@ func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *n
 	} else {
 		events = nil // from now on
 	}
-	if !send(fmt.Sprintf("retry: %d\n\n", streamRetry.Milliseconds())) {
+	send, ok := startEvents(w)
+	if !ok {
 		return
 	}
 	beat := s.o.Clock.NewTimer(heartbeat)
@@ -172,7 +162,7 @@ func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *n
 	for {
 		for _, ev := range events {
 			after = ev.ID
-			if !send(eventText(run, ev)) {
+			if !send([]byte(eventText(run, ev))) {
 				return
 			}
 		}
@@ -181,7 +171,7 @@ func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *n
 			events, more = host.ReloadEvents(after)
 			continue
 		case <-beat.C():
-			if !send(": heartbeat\n\n") {
+			if !send([]byte(": heartbeat\n\n")) {
 				return
 			}
 		case <-r.Context().Done():
@@ -196,10 +186,32 @@ func (s *Service) reloadEvents(host service.Host, w nethttp.ResponseWriter, r *n
 
 // eventText is an event as the client gets it.
 func eventText(run string, ev service.ReloadEvent) string {
-	name, data := "reload", any(ev.Reload)
-	if ev.Trial != nil {
-		name, data = "step", Step{ev.Time, ev.Node, ev.Trial.Version, ev.Trial.Step}
-	}
+	name, data := reloadEvent(ev)
 	text, _ := json.Marshal(data) // neither has what cannot be marshalled
 	return fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", run, ev.ID, name, text)
+}
+
+// reloadEvent returns the name and the data of an event.
+func reloadEvent(ev service.ReloadEvent) (name string, data any) {
+	if ev.Trial != nil {
+		return "step", Step{ev.Time, ev.Node, ev.Trial.Version, ev.Trial.Step}
+	}
+	return "reload", ev.Reload
+}
+
+// startEvents begins a stream of server-sent events. send reports whether the client still
+// reads.
+func startEvents(w nethttp.ResponseWriter) (send func(event []byte) bool, ok bool) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	out := nethttp.NewResponseController(w)
+	send = func(event []byte) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(streamTime)) // fails with the write
+		if _, err := w.Write(event); err != nil {
+			return false
+		}
+		return out.Flush() == nil
+	}
+	return send, send(fmt.Appendf(nil, "retry: %d\n\n", streamRetry.Milliseconds()))
 }

@@ -49,6 +49,8 @@ func (s *Service) table() []route {
 		{"GET /api/v0/docs/{page...}", owned, with(s.serveDoc), docOperation},
 		{"GET /api/v0/manual/{name}", owned, with(s.serveManual), manualOperation},
 		{"GET /api/v0/status", limited, with(status), statusOperation},
+		{"GET /api/v0/audit", owned, with(s.serveAudit), auditOperation},
+		{"GET /api/v0/events", owned, with(s.serveLive), eventsOperation},
 		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
 		{"GET /api/v0/history", owned, with(s.serveHistory), recentOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	nethttp "net/http"
 	"net/url"
@@ -130,6 +131,12 @@ func (s *sessions) check(id string, r *nethttp.Request) error {
 		return errContinue
 	}
 	return errSessionEnded
+}
+
+// sessionName is a session in the audit log. The ID is a secret.
+func sessionName(id string) string {
+	h := hash(id)
+	return "session " + hex.EncodeToString(h[:4])
 }
 
 // sessionPath splits a path below sessionPrefix.
