@@ -72,7 +72,8 @@ With --update, different snapshots are updated and obsolete ones are removed.
 With --chaos, it runs the tests of each file five more times. Between calls of a
 component, a new version with new VMs takes over, as after a save; the tests must
 still pass. Mocks of external resources also fail at random, and scripts must
-handle that. The same number produces the same faults.
+handle that; send and poll may pass the error on, because weir calls them again. The
+same number produces the same faults.
 
 With --fuzz, it sends hostile batches to each transform, with the arguments that
 its tests and examples use. The batches are variations of the fixtures and of the

@@ -54,7 +54,7 @@ type passage struct {
 // If one takes over while the second share is held, it gets that share alone, unless it
 // has other outputs.
 func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canary) (out result, as passage, release func(), err error) {
-	as = passage{&cn.router, p.c.instance.number}
+	as = passage{&cn.router, p.c.rules}
 	var used []*instance
 	release = func() {
 		for _, g := range used {
@@ -83,7 +83,7 @@ func (p *pipeline[B]) processShares(ctx context.Context, b B, t terms, cn *canar
 			cn.output.note(p.signal.payload(b), outs[i])
 			cn.notify()
 			if err == nil {
-				as.number = cn.inner.instance.number
+				as.number = cn.inner.rules
 				continue
 			}
 			if !errors.Is(err, errReplaced) {

@@ -34,6 +34,7 @@ type Component struct {
 	block    block.Script
 	mem      *memory
 	instance *instance
+	rules    uint64 // the version of the rules in batch.Outputs
 	report   *reporter
 	health   *healths
 
@@ -109,6 +110,7 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 		c.mem.openOutbox(o)
 	}
 	c.instance = c.mem.next(view.Options{Args: exprs, Outputs: len(s.Definition.Outputs), MaxMade: int64(a.Script.Limits.Output)})
+	c.rules = c.instance.number
 	o.Health = func(h component.Health) {
 		if h.Reason != "" {
 			c.opts.Health(h)
@@ -150,6 +152,10 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 	}
 	return c, err
 }
+
+// KeepRules states that c has the same script and arguments as previous, so that series
+// which previous has sent and c does not send need no staleness marker. Call it before Run.
+func (c *Component) KeepRules(previous *Component) { c.rules = previous.rules }
 
 // newWorker creates a VM, whose ctx refers to the worker's current call.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {

@@ -89,7 +89,7 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 	t := c.newTerms(ctx)
 	var out result
 	var err error
-	as := passage{&c.router, c.instance.number}
+	as := passage{&c.router, c.rules}
 	if cn := c.canary.Load(); cn != nil && cn.takes(p.signal.bit()) {
 		var release func()
 		out, as, release, err = p.processShares(ctx, b, t, cn)

@@ -194,7 +194,7 @@ const replayTries = 5
 // deliverReplayed sends the result for an entry. If receivers refuse it, it is
 // sent to them again for a while.
 func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) error {
-	err := c.router.send(ctx, c.instance.number, out, t)
+	err := c.router.send(ctx, c.rules, out, t)
 	for range replayTries {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused {

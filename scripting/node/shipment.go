@@ -137,7 +137,7 @@ func (s *shipper) takeGroup() (group []*shipment) {
 // ship sends out until every receiver has accepted it. A retry goes only to the
 // receivers that refused it.
 func (c *Component) ship(ctx context.Context, out result) error {
-	err := c.router.send(ctx, c.instance.number, out, c.opts.Clock.Now().UnixMilli())
+	err := c.router.send(ctx, c.rules, out, c.opts.Clock.Now().UnixMilli())
 	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused || ctx.Err() != nil || errors.Is(err, flow.ErrStopped) || clock.Sleep(ctx, c.opts.Clock, pause) != nil {

@@ -117,7 +117,7 @@ func (s *source) runOnce(life, run context.Context, well time.Time) error {
 func (r *runner) takeEmitted() {
 	out, found := r.k.emitted(true)
 	if found {
-		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.instance.number, out: out, t: r.k.Now.UnixMilli()})
+		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.rules, out: out, t: r.k.Now.UnixMilli()})
 	}
 }
 

@@ -194,7 +194,7 @@ func (ts *timers) tick(ctx, run context.Context, b beat, t *timer) {
 		return
 	}
 	t.failed = a.err != nil
-	p := &emission{c: c, instance: c.instance.number, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
+	p := &emission{c: c, instance: c.rules, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
 	if b.poll {
 		c.mem.metrics.pollTime.Add(time.Since(started).Seconds())
 		t.polls++ // each poll is complete: series missing from it end

@@ -220,7 +220,7 @@ func (s *session) componentType() *scripting.ObjectType {
 					return nil, err
 				}
 				n.begin()
-				err := n.reload(s.ctx)
+				err := n.reload(s.ctx, false)
 				return nil, cmp.Or(s.mocks.takeDenied(), err, n.failure())
 			}},
 		{Name: "stop", Doc: "Stops the component, which runs teardown. Open blocks are stopped automatically.",

@@ -49,6 +49,56 @@ it("asks", function()
   for i = 1, 20 do assert.same({ "x" }, t:metrics("up 1"):label_values "got") end
   for i = 1, 20 do assert.equals(1, #t:advance("10s")) end
 end)
+-- scripts/a/renames.lua --
+local weir = require "weir"
+return weir.transform { series = function(s) s.labels.site = "lab" end }
+-- scripts/a/renames_test.lua --
+local t = weir.test.component("renames.lua")
+it("gets other series in each batch", function()
+  for i = 1, 20 do assert.equals(1, #t:metrics('up{i="' .. i .. '"} 1')) end
+end)
+it("sees which series a reload ends", function()
+  t:metrics 'up{i="1"} 1'
+  t:reload()
+  assert.same('up{i="1",site="lab"} stale\nup{i="2",site="lab"} 1', t:metrics 'up{i="2"} 1')
+end)
+-- scripts/a/sends.ts --
+import { arg, defineSink } from "weir";
+export default defineSink({
+  args: { careless: arg.bool({ default: false }) },
+  needs: { http: true },
+  async send(batch, ctx) {
+    try {
+      await ctx.http.post("https://sink.internal/", String(batch.length));
+    } catch (e) {
+      if (ctx.args.careless) throw new TypeError("of another kind");
+      throw e;
+    }
+  },
+});
+-- scripts/a/sends.test.ts --
+import { component, expect, http, it } from "weir/test";
+http({ "POST https://sink.internal/": { status: 200 } });
+it("leaves the error of a request to the retry", () => {
+  const t = component("sends.ts");
+  for (let i = 0; i < 20; i++) expect(t.metrics("up 1").outcome().delivered).toBe(1);
+});
+it("fails with an error of its own", () => {
+  const t = component("sends.ts", { careless: true });
+  for (let i = 0; i < 20; i++) expect(t.metrics("up 1").outcome().delivered).toBe(1);
+});
+-- scripts/a/watches.lua --
+local weir = require "weir"
+return weir.source { needs = { http = true }, interval = "1m", poll = function(ctx)
+  local res, err = ctx.http.get "https://geo.internal/"
+  ctx.emit { name = "geo", value = #(res or error(err)).body }
+end }
+-- scripts/a/watches_test.lua --
+weir.test.http { ["https://geo.internal/"] = "x" }
+it("leaves the error of a request to the next poll", function()
+  local t = weir.test.component("watches.lua")
+  for i = 1, 20 do assert.equals(1, t:poll():value "geo") end
+end)
 `))
 	plain := options()
 	if r := run(t, plain); !r.OK() {
@@ -57,7 +107,10 @@ end)
 	o := options()
 	o.Chaos, o.Seed = true, 7
 	r := run(t, o)
-	want := []string{"error asks", "passed asks", "failed counts", "passed does something else"}
+	want := []string{"error asks", "passed asks", "failed counts", "passed does something else",
+		"passed gets other series in each batch", "passed sees which series a reload ends",
+		"passed leaves the error of a request to the retry", "error fails with an error of its own",
+		"passed leaves the error of a request to the next poll"}
 	if diff := cmp.Diff(want, ends(r)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}

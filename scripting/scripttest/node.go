@@ -35,11 +35,12 @@ type testNode struct {
 	in             *flow.Receiver
 	source         uint64
 	accepts, sends batch.Signals
+	registry       *prometheus.Registry
 	series         map[string]*batch.Series // the source's handles, by labels and metadata
 	log            *logLines
-	end            func() // ends Run and waits for it
-	known          int    // index in the session's known
-	over           bool   // it was stopped
+	end            func(cause error) // ends Run and waits for it
+	known          int               // index in the session's known
+	over           bool              // it was stopped
 
 	mu         sync.Mutex
 	came       []*batch.Metrics // in the call at hand
@@ -74,7 +75,7 @@ func newNodeAt(ctx context.Context, began time.Time, c component.Catalog, name, 
 	n := &testNode{
 		name: name, body: body, clock: testClock{clocktest.New(began)}, stats: new(flow.Stats), source: batch.NewSource(),
 		accepts: reg.Accepts, sends: reg.Sends,
-		series: map[string]*batch.Series{}, log: &logLines{},
+		registry: prometheus.NewRegistry(), series: map[string]*batch.Series{}, log: &logLines{},
 	}
 	sink := flow.NewReceiver("test", batch.SignalMetrics|batch.SignalLogs, nil, nil)
 	sink.Set(n)
@@ -85,7 +86,7 @@ func newNodeAt(ctx context.Context, began time.Time, c component.Catalog, name, 
 	id := name + ".test"
 	n.make = func(previous component.Component) (component.Component, error) {
 		return reg.Build(component.Options{
-			ID: id, Logger: slog.New(n.log), Registerer: prometheus.NewRegistry(), UserAgent: "weir/test",
+			ID: id, Logger: slog.New(n.log), Registerer: n.registry, UserAgent: "weir/test",
 			Clock: n.clock, Stats: n.stats, Export: n.export, Health: func(component.Health) {},
 			Service: func(s string) (any, error) { return nil, fmt.Errorf("there is no service %q in a test", s) },
 		}, args, previous)
@@ -116,15 +117,15 @@ func (c testClock) Sleep(ctx context.Context, d time.Duration) error {
 
 // run calls Run until stop.
 func (n *testNode) run(c component.Component) {
-	ctx, cancel := context.WithCancel(node.Observe(context.Background(), n.failed))
+	ctx, cancel := context.WithCancelCause(node.Observe(context.Background(), n.failed))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = c.Run(ctx) // a transform's ends with its context
 	}()
 	n.comp = c
-	n.end = func() {
-		cancel()
+	n.end = func(cause error) {
+		cancel(cause)
 		<-done
 	}
 }
@@ -135,7 +136,7 @@ func (n *testNode) stop() {
 		return
 	}
 	n.over = true
-	n.end()
+	n.end(nil)
 	n.releaseSeries()
 }
 
@@ -145,16 +146,20 @@ func (n *testNode) releaseSeries() {
 	}
 }
 
-// reload puts a new instance in the component's place, as a save does.
-func (n *testNode) reload(ctx context.Context) error {
+// reload puts a new instance in the component's place, as a save does. After a save of
+// the same script, series that are not sent again do not end.
+func (n *testNode) reload(ctx context.Context, same bool) error {
 	c, err := n.make(n.comp)
 	if err != nil {
 		return err
 	}
+	if next, ok := c.(*node.Component); ok && same {
+		next.KeepRules(n.comp.(*node.Component))
+	}
 	end := n.end
 	n.run(c)
 	n.in.Set(c)
-	end()
+	end(component.ErrReplaced)
 	_, err = n.awaitIdle(ctx)
 	return err
 }

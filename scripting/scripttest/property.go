@@ -148,7 +148,7 @@ func (s *session) falsified(g *generator, fn scripting.Callback, made []uint64, 
 			break
 		}
 	}
-	_, s.scriptFailed = errors.AsType[*scriptFailure](err)
+	s.scriptFailed = scriptFailed(err)
 	p := problemOf(err, s.file.Name)
 	msg := fmt.Sprintf("forall failed in run %d, with --seed %d", run, s.seed)
 	if smaller > 0 {

@@ -464,9 +464,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Problem.Line = c.line
 	}
 	t.Status = Broken
-	if _, t.scriptFailed = errors.AsType[*scriptFailure](err); ses.scriptFailed {
-		t.scriptFailed = true
-	}
+	t.scriptFailed = ses.scriptFailed || scriptFailed(err)
 	if _, ok := errors.AsType[*Failure](err); ok {
 		t.Status = Failed
 	}
