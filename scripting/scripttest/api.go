@@ -240,7 +240,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				return stringList(a[0].(*testNode).log.takeOutput().lines), nil
 			}},
 	}
-	t.Methods = append(t.Methods, s.drainMethod())
+	t.Methods = append(t.Methods, ownMetricsMethod(), s.drainMethod())
 	t.Methods = append(t.Methods, s.sourceMethods()...)
 	s.componentKind = t
 	return t

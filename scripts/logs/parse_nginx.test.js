@@ -32,6 +32,27 @@ describe("logs.parse_nginx", () => {
     );
   });
 
+  test("counts lines that do not fit, or whose time does not", () => {
+    const t = component("parse_nginx.js", {});
+    t.logs(`{} ${LINE}`);
+    expect(t.ownMetrics()).toEqual([]);
+    const long = LINE.replace("/cart", "/" + "x".repeat(65536));
+    const out = t.logs(`{} nonsense\n{} ${LINE.replace("14/Nov/2023", "yesterday")}\n{} ${long}`);
+    expect(out.labelValues("parsed")).toEqual(["no"]);
+    expect(t.ownMetrics()).toEqual(["weir_script_custom_unparsed_total 3"]);
+  });
+
+  test("sets metadata that a line has", () => {
+    const out = component("parse_nginx.js", { labels: {}, metadata: { from: "remote_addr", size: "bytes" }, json: false }).logs(`{} ${LINE}`);
+    expect(out[0].metadata).toEqual({ from: "10.0.0.7" });
+  });
+
+  test("takes a pattern without a time", () => {
+    const t = component("parse_nginx.js", { pattern: "^(?P<host>\\S+) (?P<status>\\d+)$", labels: { host: "host" } });
+    expect(t.logs("{} www 200").text()).toContain('{host="www"}');
+    expect(t.ownMetrics()).toEqual([]);
+  });
+
   test("keeps the time when told to, or when there is none", () => {
     expect(component("parse_nginx.js", { time: false, json: false, labels: {} }).logs(`{} ${LINE}`).lines()).toEqual([LINE]);
     const odd = LINE.replace("14/Nov/2023", "yesterday");

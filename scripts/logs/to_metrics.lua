@@ -86,8 +86,9 @@ return weir.transform {
         local s = where ~= nil and tostring(where)
         if v and s and (not rule.match or #s <= LONGEST and rule.match:match(s)) then
           local labels = {}
-          for i, got in ipairs { a or "", b or "", c or "", d or "", e or "", f or "", g or "", h or "" } do
-            if names[i] and got ~= "" then labels[names[i]] = tostring(got) end
+          local got = { a, b, c, d, e, f, g, h }
+          for i, name in ipairs(names) do
+            if got[i] ~= nil and got[i] ~= "" then labels[name] = tostring(got[i]) end
           end
           local key = n .. json.encode(labels)
           local sum = sums[key] or { labels = labels, n = 0, sum = 0, counts = {} }

@@ -64,11 +64,49 @@ took_seconds_count 3
     assert.equals(2, t:advance("15s"):value("lines_total"))
   end)
 
+  it("refuses buckets that do not rise", function()
+    for _, buckets in ipairs { { 1, 1 }, { 1, 2, 1.5 }, { 2, 1 } } do
+      assert.has_error(function()
+        weir.test.component("to_metrics.lua", { metric = { { name = "took", type = "histogram", buckets = buckets } } }):logs "{} a"
+      end, "the buckets of metric took do not rise at")
+    end
+  end)
+
+  it("has labels of as many fields as lines have", function()
+    local labels, line, want = {}, {}, {}
+    for i = 1, 8 do labels["l" .. i], line[i], want[i] = "json.f" .. i, ('"f%d":%d'):format(i, i), ('l%d="%d"'):format(i, i) end
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", labels = labels } } })
+    t:logs("{} {" .. table.concat(line, ",") .. '}\n{} {"f1":false,"f2":"","f8":1}')
+    assert.same({ "lines_total{" .. table.concat(want, ",") .. "}", [[lines_total{l1="false",l8="1"}]] }, t:advance("15s"):series())
+  end)
+
+  it("has the usual buckets, bounds included", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "took", type = "histogram", value = "logfmt.s" } } })
+    t:logs "{} s=0.005\n{} s=10\n{} s=11"
+    t:logs "{} s=0.2"
+    local out, les = t:advance("15s"), { "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf" }
+    for i, want in ipairs { 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4 } do
+      assert.equals(want, out:value(("took_bucket{le=%q}"):format(les[i])))
+    end
+  end)
+
+  it("counts the lines of series beyond the limit", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", labels = { id = "logfmt.id" } } } })
+    for from = 1, 10000, 500 do
+      local lines = {}
+      for id = from, from + 499 do lines[#lines + 1] = "{} id=" .. id end
+      t:logs(table.concat(lines, "\n"))
+    end
+    assert.same({}, t:own_metrics())
+    t:logs "{} id=10001\n{} id=10001\n{} id=1"
+    assert.same({ "weir_script_custom_over_limit_total 2" }, t:own_metrics())
+  end)
+
   it("says that there are too many labels", function()
     local labels = {}
     for i = 1, 9 do labels["l" .. i] = "labels.x" end
     assert.has_error(function()
       weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", labels = labels } } }):logs "{} a"
-    end)
+    end, "metric lines_total has 9 labels: at most 8")
   end)
 end)
