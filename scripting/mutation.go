@@ -65,9 +65,16 @@ type Grammar struct {
 // quietCalls are functions whose strings are for people, or name modules.
 var quietCalls = []string{"require", "import", "error", "Error", "TypeError", "RangeError", "debug", "info", "warn", "log"}
 
+// helpCalls are functions of ctx.metrics, whose strings after the name are help texts.
+var helpCalls = []string{"counter", "gauge", "histogram"}
+
 // largeNumber is where numbers begin that are limits, whose exact value no test
 // depends on.
 const largeNumber = 1000
+
+// limitName reports whether a field is a limit, such as max of a state or maxRecords of a
+// batch: a test that fills it would depend on its exact value only.
+func limitName(name string) bool { return strings.HasPrefix(name, "max") }
 
 // maxMutated is how many characters of a change are shown.
 const maxMutated = 60
@@ -134,6 +141,9 @@ func (g Grammar) Mutations(f File, tokens []Token) (out []Mutation) {
 				out = append(out, NewMutation(f, t.At, next.At, "", "drop "+Excerpt(f.Text[t.At:next.End()])+" → "+next.Text))
 			}
 		case TokenNumber:
+			if field := prev.Text == ":" || prev.Text == "=" && in.bracket == g.Fields; field && i > 1 && limitName(tokens[i-2].Text) {
+				continue
+			}
 			with = "(" + t.Text + " + 1)"
 			if n, err := strconv.Atoi(t.Text); err == nil {
 				with = strconv.Itoa(n + 1)
@@ -168,7 +178,9 @@ func (g Grammar) telling(prev, next Token, bracket, call string) bool {
 		return true
 	case prev.Text == "=":
 		return bracket != g.Fields
-	case prev.Text == "(" || prev.Text == ",":
+	case prev.Text == ",":
+		return bracket == "(" && !slices.Contains(quietCalls, call) && !slices.Contains(helpCalls, call)
+	case prev.Text == "(":
 		return bracket == "(" && !slices.Contains(quietCalls, call)
 	case prev.Kind == TokenWord && !g.Keywords[prev.Text]: // Lua: f "x"
 		return !slices.Contains(quietCalls, prev.Text)

@@ -39,6 +39,9 @@ func TestMutations(t *testing.T) {
 	f(`local x = require "x"`)
 	f(`local x = s:find("x", "y")`, `1:18 "x" → ""`, `1:23 "y" → ""`)
 	f(`local x = s:find "x"`, `1:18 "x" → ""`)
+	f(`ctx.metrics.counter("x", {}, "text"):add(a)`, `1:1 drop ctx.metrics.counter("x", {}, "text"):add(a)`, `1:21 "x" → ""`)
+	f("local x = { max = 5, max_records = 6, n = 7 }", "1:43 7 → 8")
+	f("local max = 1", "1:13 1 → 2")
 	f(`error("no")`, `1:1 drop error("no")`)
 
 	// Conditions: that of a single comparison is not negated as well.
