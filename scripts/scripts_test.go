@@ -18,12 +18,15 @@ import (
 // that goes by.
 var without = map[string]bool{"enrich.http_lookup": true, "logs.to_metrics": true}
 
+// The tests of each script, and of each module, run at least these percentages.
+const leastLines, leastBranches = 95, 85
+
 // TestScripts runs the tests of every script that ships, each of which must
-// have a summary and a test file, and each that makes a batch of another an
+// have a summary and tests that cover it, and each that makes a batch of another an
 // example.
 func TestScripts(t *testing.T) {
 	langs := []scripting.Language{lua.New(), js.New()}
-	o := scripttest.Options{Languages: langs, Modules: stdlib.Modules(), Dir: ".", Paths: []string{"."}}
+	o := scripttest.Options{Languages: langs, Modules: stdlib.Modules(), Dir: ".", Paths: []string{"."}, Coverage: true}
 	r, err := scripttest.Run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +40,11 @@ func TestScripts(t *testing.T) {
 				t.Error(b.String())
 			}
 		})
+	}
+	for _, f := range r.Coverage.Files {
+		if lines, branches := f.LineShare().Percent(), f.BranchShare().Percent(); lines < leastLines || branches < leastBranches {
+			t.Errorf("the tests of %s cover %.1f%% of its lines and %.1f%% of its branches; write tests until they cover %d%% and %d%%", f.Name, lines, branches, leastLines, leastBranches)
+		}
 	}
 	c, err := registry.NewCatalog(registry.Options{Languages: o.Languages, Embedded: scripts.FS, Modules: o.Modules})
 	if err != nil {

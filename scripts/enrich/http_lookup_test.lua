@@ -83,6 +83,39 @@ describe("enrich.http_lookup", function()
     assert.equals(0, #mocks:calls())
   end)
 
+  it("needs no token, and waits for nobody after an answer", function()
+    local t = weir.test.component("http_lookup.lua", {
+      url = "https://cmdb.internal/hosts/{value}", labels = { team = "owner.team" }, retry = "5s",
+      script = { allow = { http = { "https://cmdb.internal/*" } } },
+    })
+    weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { { status = 503 }, [[{"owner":{"team":"shop"}}]] } }
+    t:unchanged 'up{instance="web-1"} 1'
+    assert.same({}, t:state "asking") -- another request may begin
+    t:advance("5s") -- the failure is old now
+    assert.same({ "shop" }, t:metrics('up{instance="web-1"} 1'):label_values("team"))
+  end)
+
+  it("waits for another request for the same value, or takes what it knew", function()
+    local t = weir.test.component("http_lookup.lua", {
+      url = "https://cmdb.internal/hosts/{value}", labels = { team = "owner.team" }, ttl = "5s",
+      script = { allow = { http = { "https://cmdb.internal/*" } }, limits = { memory = "2MiB" } },
+    })
+    local big = '{"owner":{"team":[' .. ("1,"):rep(300000) .. "1]}}"
+    weir.test.http { ["https://cmdb.internal/hosts/*"] = { big, [[{"owner":{"team":"shop"}}]], big } }
+    t:failing 'up{instance="a"} 1' -- its request does not end, as if it took long
+    local before = t:now()
+    assert.same({ "shop" }, t:metrics('up{instance="a"} 1'):label_values("team"))
+    assert.is_true(t:now() > before)
+    t:advance("6s")
+    t:failing 'up{instance="a"} 1'
+    assert.same({ "shop" }, t:metrics('up{instance="a"} 1'):label_values("team"))
+  end)
+
+  it("caches the answers of more than one value", function()
+    for _ = 1, 2 do lookup:metrics 'up{instance="web-1"} 1\nup{instance="db/1"} 1' end
+    assert.equals(2, #mocks:calls())
+  end)
+
   it("asks again after an error", function()
     weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { { status = 503 }, [[{"owner":{"team":"shop"}}]] } }
     lookup:unchanged 'up{instance="web-1"} 1'

@@ -46,6 +46,11 @@ describe("http.paths", function()
     assert.same('hits_total{path="/a/:id"} stale', out)
   end)
 
+  it("leaves native histograms apart, which have no sum", function()
+    local out = paths:metrics 'took_seconds{path="/a/1"} {count:1, sum:2}\ntook_seconds{path="/a/2"} {count:3, sum:4}'
+    assert.equals(2, #out)
+  end)
+
   it("reads other labels, and no label twice", function()
     local t = weir.test.component("paths.lua", { labels = { "path", "uri" } })
     assert.same('hits_total{path="/:id",uri="/:id"} 3', t:metrics 'hits_total{path="/1",uri="/2"} 1\nhits_total{path="/3",uri="/4"} 2')

@@ -29,6 +29,14 @@ describe("source.json_endpoint", () => {
     expect(out).toHaveLength(6);
   });
 
+  test("omits values and labels that are no numbers or texts", () => {
+    http({ [URL]: '{"blank":" ","word":"many","list":[1],"none":null,"n":1,"deep":{"x":null},"text":"abc"}' });
+    const paths = ["blank", "word", "list", "none", "deep.x.y", "n.x", "text.length", ".n."];
+    const labels = { list: "list", none: "none", gone: "gone", text: "text" };
+    const out = open(paths.map((path, i) => ({ name: `m${i}`, path, labels }))).advance("1m");
+    expect(out.series().filter((s) => s.startsWith("m"))).toEqual(['m7{text="abc"}']);
+  });
+
   test("makes a sample of each element", () => {
     http({ [URL]: OVERVIEW });
     const out = open([
