@@ -54,7 +54,7 @@ local function lookup(ctx, value)
 
   -- One VM asks. Others take what was known before, or wait for the answer.
   while not asking:add(value) do
-    -- weir:ignore mutate a test has one VM, which never waits for another one
+    -- weir:ignore mutate needs a second VM that asks at the same moment
     if known then return known.labels end
     if ctx.sleep(0.02) then return {} end -- weir:ignore mutate see above
     known = cache:get(value) -- weir:ignore mutate see above
