@@ -35,7 +35,7 @@ const (
 // Entry is a change that was requested.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// Who is "socket" (weir's user, such as the command line), "token", "login" and the
+	// The caller is "socket" (weir's user, such as the command line), "token", "login" and the
 	// name, or "session" and the beginning of a hash of its ID.
 	Who string `json:"who"`
 	// Remote is the address of the client; it is empty for the socket.
