@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"runtime/pprof"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/stall"
 )
 
@@ -46,7 +48,7 @@ type instance struct {
 
 func (n *node) newInstance(reg component.Registration, args any) *instance {
 	g := &instance{n: n, reg: reg, args: args, registry: newRegistry(n.id, n.e.log), done: make(chan struct{})}
-	g.ctx, g.cancel = context.WithCancelCause(n.e.hard)
+	g.ctx, g.cancel = context.WithCancelCause(flow.Labelled(n.e.hard, n.id))
 	return g
 }
 
@@ -57,10 +59,11 @@ func (g *instance) gated() bool { return g.reg.Accepts != 0 }
 // the next instance.
 func (g *instance) overlaps() bool { return g.gated() || g.reg.Overlaps }
 
-// build builds the component. After an error, nothing of it is left. It may run
-// outside the worker.
+// build builds the component. After an error, nothing of it is left. It runs in a
+// goroutine of its own.
 func (g *instance) build(previous component.Component) error {
 	n := g.n
+	pprof.SetGoroutineLabels(g.ctx)
 	o := component.Options{
 		ID:          n.id,
 		Position:    func() string { return n.shown.Load().position() },
@@ -263,6 +266,7 @@ func (g *instance) run() {
 	if g.ctx.Err() != nil {
 		return
 	}
+	pprof.SetGoroutineLabels(g.ctx) // which its goroutines inherit
 	err := guard(func() error { return g.c.Run(g.ctx) })
 	if g.ctx.Err() != nil {
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(g.ctx)) {

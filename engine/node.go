@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -313,6 +314,7 @@ func (n *node) updated(g *instance, args any, sourced []string, err error) resul
 func (n *node) update(up component.Updater, g *instance, args any, follow func(sourced []string, err error) result) result {
 	var sourced []string
 	return n.call("update", nodeCall{version: g.reg.Version, args: args, g: g}, func() error {
+		pprof.SetGoroutineLabels(g.ctx)
 		op := n.watch.Begin("update", 0)
 		err := guard(func() error { return up.Update(args) })
 		if op.End(); err == nil {

@@ -458,7 +458,7 @@ func TestAPIConforms(t *testing.T) {
 		}
 	}
 	starting := []apiCall{}
-	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
+	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
 		_, path, _ := strings.Cut(route, " ")
 		starting = append(starting, apiCall{route: route, path: concrete(path), status: 503})
 	}
@@ -598,6 +598,8 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 			}
 		}
 	}})
+	get("GET /api/v0/top", "/api/v0/top?lines=1", 200)
+	get("GET /api/v0/top", "/api/v0/top?interval=x", 400)
 	call(apiCall{route: "GET /api/v0/reloads/events", status: 200, header: map[string]string{"Last-Event-ID": "0-0"}, follow: func(next func() string) {
 		if name := next(); name != "reload" && name != "step" {
 			w.t.Errorf("got event %q", name)

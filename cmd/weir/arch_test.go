@@ -50,6 +50,8 @@ var doors = []rule{
 		why: "only the journals of older systemds are compressed by them"},
 	{of: []string{"github.com/yuin/goldmark"}, only: []string{"docs"},
 		why: "the web UI shows HTML that it is given, whatever it was written in"},
+	{of: []string{"charm.land/bubbletea/v2"}, only: []string{"cmd/weir$", "cmd/weir/top"},
+		why: "only weir top draws a screen"},
 	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
 		why: "flags are read where the process begins"},
 }
@@ -104,6 +106,7 @@ var leaves = []struct {
 	{"engine/history", "what services see of the nodes", []string{"engine/clock", "engine/component", "engine/flow", "engine/service"}},
 	{"engine/lastgood", "files and their text: it parses no config", []string{"engine/files"}},
 	{"engine/tap", "batches as text: it knows no connection", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/flow"}},
+	{"engine/usage", "profiles of the process: it knows nodes by their names", []string{"engine/flow"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
 	{"stdlib", "the contract in scripting, expressions and logfmt", []string{"scripting$", "stdlib", "engine/regex", "engine/scan"}},

@@ -58,3 +58,27 @@ func BenchmarkTap(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMeter is BenchmarkGate with a meter, for batches of 1,000 samples.
+func BenchmarkMeter(b *testing.B) {
+	m := &batch.Metrics{T: make([]int64, 1000), V: make([]float64, 1000)}
+	for range 1000 {
+		m.Series = append(m.Series, shared)
+	}
+	for _, name := range []string{"without", "with"} {
+		b.Run(name, func(b *testing.B) {
+			stats := new(flow.Stats)
+			r := flow.NewReceiver("a.b.c", batch.SignalMetrics, stats, nil)
+			r.Set(consumer(func(context.Context, *batch.Metrics) error { return nil }))
+			if name == "with" {
+				stats.SetMeter(flow.NewMeter("a.b.c"))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := r.ConsumeMetrics(context.Background(), m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

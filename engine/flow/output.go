@@ -84,6 +84,9 @@ func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 		return nil
 	}
 	o.stats.lastOut.Store(b)
+	if m := o.stats.meter.Load(); m != nil {
+		m.Out.add(b.Bytes())
+	}
 	if taps := o.stats.taps.Load(); taps != nil {
 		o.stats.tapOut(ctx, *taps, Batches{Metrics: []*batch.Metrics{b}})
 	}
@@ -101,6 +104,9 @@ func (o *Output) SendLogs(ctx context.Context, b *batch.Logs) error {
 		return nil
 	}
 	o.stats.lastLogsOut.Store(b)
+	if m := o.stats.meter.Load(); m != nil {
+		m.Out.add(b.Bytes())
+	}
 	if taps := o.stats.taps.Load(); taps != nil {
 		o.stats.tapOut(ctx, *taps, Batches{Logs: []*batch.Logs{b}})
 	}
@@ -270,7 +276,9 @@ func sideBySide[T any](ctx context.Context, ps []T, send func(T, context.Context
 
 // send returns the data that is still pending.
 func (q pending) send(ctx context.Context) []pending {
+	m := q.stats.meter.Load()
 	err := q.b.deliver(ctx, q.to)
+	m.resume()
 	if err == nil {
 		q.b.countOut(q.stats)
 		return nil

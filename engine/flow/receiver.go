@@ -216,6 +216,10 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 	defer r.leave(s, b.Len(), 0)
 	stats := r.stats()
 	stats.lastIn.Store(b)
+	if m := stats.meter.Load(); m != nil {
+		m.arrive(b.Bytes())
+		defer func() { m.answer(err) }()
+	}
 	if taps := stats.taps.Load(); taps != nil {
 		var end func(error)
 		ctx, end = stats.tapIn(ctx, *taps, Batches{Metrics: []*batch.Metrics{b}})
@@ -241,6 +245,10 @@ func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
 	defer r.leave(s, 0, b.Len())
 	stats := r.stats()
 	stats.lastLogsIn.Store(b)
+	if m := stats.meter.Load(); m != nil {
+		m.arrive(b.Bytes())
+		defer func() { m.answer(err) }()
+	}
 	if taps := stats.taps.Load(); taps != nil {
 		var end func(error)
 		ctx, end = stats.tapIn(ctx, *taps, Batches{Logs: []*batch.Logs{b}})

@@ -22,7 +22,8 @@ type Stats struct {
 	lastIn, lastOut         atomic.Pointer[batch.Metrics]
 	lastLogsIn, lastLogsOut atomic.Pointer[batch.Logs]
 
-	taps atomic.Pointer[[]*Tap] // nil without taps; written with mu held
+	taps  atomic.Pointer[[]*Tap] // nil without taps; written with mu held
+	meter atomic.Pointer[Meter]  // nil if nobody looks
 
 	mu           sync.Mutex
 	dropped      map[string]uint64

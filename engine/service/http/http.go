@@ -61,21 +61,23 @@ const memoryAddress = "weir.internal:12345"
 
 // Service is the http service.
 type Service struct {
-	o        Options
-	log      *slog.Logger
-	memory   *memoryListener
-	host     atomic.Pointer[service.Host]
-	routes   *nethttp.ServeMux
-	access   map[string]access // of routes, by pattern
-	ui       func() (map[string]asset, error)
-	token    string
-	sessions *sessions
-	failures *failures
-	metrics  *metrics
-	streams  atomic.Int64  // clients that follow the events of reloads
-	taps     atomic.Int64  // clients that follow the records of a node
-	live     *live         // clients that follow the state of all nodes
-	closing  chan struct{} // closed when Run is about to end
+	o         Options
+	log       *slog.Logger
+	memory    *memoryListener
+	host      atomic.Pointer[service.Host]
+	routes    *nethttp.ServeMux
+	access    map[string]access // of routes, by pattern
+	ui        func() (map[string]asset, error)
+	token     string
+	sessions  *sessions
+	failures  *failures
+	metrics   *metrics
+	streams   atomic.Int64 // clients that follow the events of reloads
+	taps      atomic.Int64 // clients that follow the records of a node
+	followers atomic.Int64 // clients that follow the counters of all nodes
+	meters    meters
+	live      *live         // clients that follow the state of all nodes
+	closing   chan struct{} // closed when Run is about to end
 
 	posture atomic.Pointer[posture] // how TCP connections are accepted; written under updating
 

@@ -158,6 +158,19 @@ var (
 			api.Refused(nethttp.StatusServiceUnavailable, "10 taps run already, or weir is starting."),
 		},
 	}
+	topOperation = api.Operation{
+		ID: "top", Summary: "Follows the CPU time and the counters of all nodes.",
+		Text: "The first line comes immediately, the others at an interval. weir measures CPU time, calls, errors and bytes only while a client follows.",
+		Params: []api.Param{
+			{Name: "interval", Doc: "The interval of lines, from `500ms` to `1m`; `2s` by default."},
+			{Name: "lines", Type: "integer", Doc: "The number of lines after which the response ends."},
+		},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The counters.", Types: []string{api.Lines}, Value: Usage{}},
+			api.Refused(nethttp.StatusBadRequest, "A parameter is invalid."),
+			api.Refused(nethttp.StatusServiceUnavailable, "10 clients follow already, or weir is starting."),
+		},
+	}
 	componentOperation = api.Operation{
 		ID: "component", Summary: "Passes a request to the handler of a component, such as the metrics of an exporter.",
 		Text:   "All methods are passed. weir removes its own credentials from the request. The component decides who may use it.",

@@ -1,9 +1,11 @@
 package http
 
 import (
+	"context"
 	"fmt"
 	nethttp "net/http"
 	"net/http/pprof"
+	labels "runtime/pprof"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -57,11 +60,12 @@ func (s *Service) table() []route {
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
 		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
+		{"GET /api/v0/top", owned, with(s.top), topOperation},
 		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
 		{"/api/v0/control/{path...}", owned, with(controlHandler), describedByComponents},
 		{"GET /debug/pprof/", owned, pprof.Index, profiles},
 		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline, profiles},
-		{"GET /debug/pprof/profile", owned, pprof.Profile, profiles},
+		{"GET /debug/pprof/profile", owned, s.cpuProfile, profiles},
 		{"GET /debug/pprof/symbol", owned, pprof.Symbol, profiles},
 		{"POST /debug/pprof/symbol", owned, pprof.Symbol, profiles},
 		{"GET /debug/pprof/trace", owned, pprof.Trace, profiles},
@@ -179,7 +183,7 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 		nethttp.Error(w, fmt.Sprintf("%s serves nothing", id), nethttp.StatusNotFound)
 		return
 	}
-	nethttp.StripPrefix("/api/v0/component/"+id, h.Handler()).ServeHTTP(w, r)
+	serveNode(id, nethttp.StripPrefix("/api/v0/component/"+id, h.Handler()), w, r)
 }
 
 // controlHandler passes a request to the Control handler of a component.
@@ -195,7 +199,12 @@ func controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Requ
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "sandbox") // scripts influence the response
-	nethttp.StripPrefix("/api/v0/control/"+id, h.Control()).ServeHTTP(w, r)
+	serveNode(id, nethttp.StripPrefix("/api/v0/control/"+id, h.Control()), w, r)
+}
+
+// serveNode calls the handler of a node. CPU profiles attribute its time to the node.
+func serveNode(id string, h nethttp.Handler, w nethttp.ResponseWriter, r *nethttp.Request) {
+	labels.Do(r.Context(), labels.Labels(flow.NodeLabel, id), func(ctx context.Context) { h.ServeHTTP(w, r.WithContext(ctx)) })
 }
 
 // gatherLog logs errors in gathering metrics.
