@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/cmd/weir/starter"
+	"github.com/weir-run/weir/cmd/weir/top"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/tap"
@@ -97,12 +98,13 @@ var flagValues = map[string][]string{
 	"weir state ls --format":      stateFormats,
 	"weir tap --format":           tap.Formats,
 	"weir test --format":          formats,
+	"weir top --sort":             top.Sorts(),
 }
 
 // completeFlags completes the values of the flags of a command and of its
 // subcommands.
 func completeFlags(cmd *cobra.Command) {
-	for _, name := range []string{"format", "input-format", "kind", "lang", "log.format", "scripts", "signal", "storage.path"} {
+	for _, name := range []string{"format", "input-format", "kind", "lang", "log.format", "scripts", "signal", "sort", "storage.path"} {
 		complete := cobra.CompletionFunc(directories)
 		if values := flagValues[cmd.CommandPath()+" --"+name]; values != nil {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)

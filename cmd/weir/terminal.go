@@ -25,12 +25,14 @@ type terminal struct {
 	out, err           io.Writer
 	outColor, errColor bool
 	errTerminal        bool                // err is a terminal
+	screen             bool                // out and the standard input are a terminal that can show a screen
 	log                func() *slog.Logger // if it is nil or returns nil, messages are printed as text
 }
 
 func newTerminal(out, err *os.File) *terminal {
 	return &terminal{
 		out: out, err: &lines{w: err}, outColor: colored(out), errColor: colored(err), errTerminal: term.IsTerminal(int(err.Fd())),
+		screen: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(out.Fd())) && term.IsTerminal(int(os.Stdin.Fd())),
 	}
 }
 
