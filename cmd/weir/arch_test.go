@@ -240,6 +240,7 @@ var opening = []struct{ at, why string }{
 	{"scripting/egress/file.go", "it opens below a granted directory, without blocking, in a call of engine/files"},
 	{"natives/loki/source/file", "log files are read for as long as they grow; it opens them without blocking and refuses what is not regular"},
 	{"natives/docs/gen", "it generates source code"},
+	{"ui/bundle", "it reads the sources of the web UI in the checkout"},
 	{"engine/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
 	{"cmd/weir/memory", "it reads /proc"},
 	{"cmd/weir/new.go", "it creates files, and fails if one exists"},
