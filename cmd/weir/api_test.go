@@ -458,7 +458,7 @@ func TestAPIConforms(t *testing.T) {
 		}
 	}
 	starting := []apiCall{}
-	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
+	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/why/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
 		_, path, _ := strings.Cut(route, " ")
 		starting = append(starting, apiCall{route: route, path: concrete(path), status: 503})
 	}
@@ -598,6 +598,9 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 			}
 		}
 	}})
+	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/my.mark.default?where=value", status: 400})
+	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/nowhere?where=true", status: 404, header: json})
+	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/my.mark.default?where=true&limit=1", status: 200, follow: func(func() string) { w.send("m 1\n") }})
 	get("GET /api/v0/top", "/api/v0/top?lines=1", 200)
 	get("GET /api/v0/top", "/api/v0/top?interval=x", 400)
 	call(apiCall{route: "GET /api/v0/reloads/events", status: 200, header: map[string]string{"Last-Event-ID": "0-0"}, follow: func(next func() string) {

@@ -33,7 +33,8 @@ type Batches struct {
 	Logs    []*batch.Logs
 }
 
-func (b *Batches) len() (n int) {
+// Len returns the number of samples and log lines.
+func (b *Batches) Len() (n int) {
 	for _, m := range b.Metrics {
 		n += m.Len()
 	}
@@ -57,7 +58,7 @@ type Tapped struct {
 	Err error
 }
 
-func (t *Tapped) rows() int { return t.In.len() + t.Out.len() }
+func (t *Tapped) rows() int { return t.In.Len() + t.Out.Len() }
 
 // Tap observes the batches that pass through one node. It keeps pointers to
 // batches in a bounded queue. If the queue is full, it counts the rows that it

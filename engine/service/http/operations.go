@@ -171,6 +171,20 @@ var (
 			api.Refused(nethttp.StatusServiceUnavailable, "10 clients follow already, or weir is starting."),
 		},
 	}
+	whyOperation = api.Operation{
+		ID: "why", Summary: "Follows records through the nodes below a node, or with `*` through all nodes.",
+		Text: "Each record that matches at any of the nodes is a line with its path: what each node did to it, and which steps changed or dropped it. The last line is the reason why the response ended.",
+		Params: []api.Param{
+			{Name: "where", Doc: "An expression that is true for the records to follow. It is required."},
+			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends, from 1 to 100; 3 by default."},
+			{Name: "seconds", Type: "integer", Doc: "The time after which the response ends, from 1 to 600; 30 by default."},
+		},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The paths.", Types: []string{api.Lines}, Value: tap.PathLine()},
+			api.Refused(nethttp.StatusBadRequest, "A parameter is invalid, or the node contains nodes."), api.NotFound,
+			api.Refused(nethttp.StatusServiceUnavailable, "10 taps run already, or weir is starting."),
+		},
+	}
 	componentOperation = api.Operation{
 		ID: "component", Summary: "Passes a request to the handler of a component, such as the metrics of an exporter.",
 		Text:   "All methods are passed. weir removes its own credentials from the request. The component decides who may use it.",

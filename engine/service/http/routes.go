@@ -61,6 +61,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
 		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
 		{"GET /api/v0/top", owned, with(s.top), topOperation},
+		{"GET /api/v0/why/{id...}", owned, with(s.serveWhy), whyOperation},
 		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
 		{"/api/v0/control/{path...}", owned, with(controlHandler), describedByComponents},
 		{"GET /debug/pprof/", owned, pprof.Index, profiles},

@@ -39,6 +39,7 @@ type Component struct {
 var (
 	_ component.Component = (*Component)(nil)
 	_ component.Updater   = (*Component)(nil)
+	_ component.Explainer = (*Component)(nil)
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
@@ -59,3 +60,6 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	c.Stats.DropLines("relabel", dropped)
 	return c.Sender.SendLogs(ctx, relabelled)
 }
+
+// Explain returns the rules that change or drop a record.
+func (c *Component) Explain(one flow.Batches) []component.Step { return c.Load().Rules.Explain(one) }

@@ -42,6 +42,7 @@ type Component struct {
 var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
+	_ component.Explainer  = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
@@ -66,3 +67,6 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	c.Stats.Drop("relabel", dropped)
 	return c.Sender.Send(ctx, gen.Number, relabelled, slices.Max(b.T))
 }
+
+// Explain returns the rules that change or drop a record.
+func (c *Component) Explain(one flow.Batches) []component.Step { return c.Load().Rules.Explain(one) }

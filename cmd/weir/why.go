@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/tap"
+)
+
+func whyCommand(t *terminal) *cobra.Command {
+	var dir, format string
+	var limit, seconds int
+	cmd := &cobra.Command{
+		Use:   "why NODE|'*' 'EXPR'",
+		Short: "Follow records through a running weir and show what changed or dropped them",
+		Long: `Follow the samples or log lines for which an expression is true through a node of the
+running weir and all nodes below it, or with '*' through all nodes. For each record,
+it prints what each node did to it. For prometheus.relabel and loki.relabel, it names
+the rule that changed or dropped the record. A record is followed if it matches at any
+of the nodes, before or after it. 'weir help expr' describes expressions.
+
+A node that sends no output for a record in the same call either dropped the record or
+sends it later. Batches do not record which output of a node comes from which input:
+weir pairs each output with the most similar input of the call.
+
+It never delays nodes. Secrets are masked as in 'weir tap'.
+
+The exit code is 0 if a record was found or Ctrl-C ends it, 1 if none was found, an
+argument is invalid or the node does not exist, and 2 if no weir runs with the storage
+path.`,
+		Example: `  weir why '*' 'name == "http_requests_total"'
+  weir why loki.relabel.app 'line contains "error"' --limit=1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("why takes the name of a node, or '*', and an expression in quotes")
+			}
+			if format != "text" && format != "json" {
+				return fmt.Errorf("--format must be text or json, not %q", format)
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+			nodes, err := nodesOf(cmd.Context(), dir)
+			if len(args) > 0 || err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, n := range nodes {
+				if strings.HasPrefix(n.ID, typed) {
+					out = append(out, n.ID)
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			if err := checkStorage(dir); err != nil {
+				return err
+			}
+			q := url.Values{"where": {args[1]}, "limit": {strconv.Itoa(limit)}, "seconds": {strconv.Itoa(seconds)}}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			err := runWhy(ctx, t, dir, args[0], q, format == "json")
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}),
+	}
+	storageFlag(cmd.Flags(), &dir)
+	cmd.Flags().IntVar(&limit, "limit", 3, "end after this number of records, from 1 to 100")
+	cmd.Flags().IntVar(&seconds, "seconds", 30, "end after this time, from 1 to 600")
+	cmd.Flags().StringVar(&format, "format", "text", "format of the output: text, json")
+	return cmd
+}
+
+// runWhy prints the paths of records.
+func runWhy(ctx context.Context, t *terminal, dir, node string, q url.Values, asJSON bool) error {
+	u := url.URL{Path: "/api/v0/why/" + node, RawQuery: q.Encode()}
+	answer, err := ask(ctx, dir, http.MethodGet, u.String(), "", nil)
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
+		return unknownNode(ctx, dir, node)
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	lines := bufio.NewReader(answer)
+	for found := 0; ; {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			return errors.New("the connection to weir was closed")
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the records: %w", err)
+		}
+		var p tap.Path
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
+			return fmt.Errorf("cannot read the records: %w", err)
+		}
+		switch p.Kind {
+		case "end":
+			if found == 0 {
+				return errors.New(p.Text)
+			}
+			t.printStatus("why", "ended: "+p.Text)
+			return nil
+		case "error":
+			return errors.New(p.Text)
+		case "note":
+			t.printStatus("why", p.Text)
+			continue
+		}
+		found++
+		text := config.Printable(strings.TrimSuffix(line, "\n")) + "\n"
+		if !asJSON {
+			text = pathText(t.outColor, p)
+		}
+		if _, err := io.WriteString(t.out, text); err != nil {
+			return fmt.Errorf("cannot write the records: %w", err)
+		}
+	}
+}
+
+// pathText returns a path as lines.
+func pathText(color bool, p tap.Path) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, paint(color, "36", config.Printable(p.Text)))
+	for _, n := range p.Nodes {
+		code := map[string]string{"changed": "33", "dropped": "31", "missing": "31", "refused": "31", "accepted": "32"}[n.Result]
+		fmt.Fprintf(&b, "  %s %s", config.Printable(n.Node), paint(color, code, n.Result))
+		if n.Reason != "" {
+			fmt.Fprintf(&b, ": %s", config.Printable(n.Reason))
+		}
+		b.WriteByte('\n')
+		for _, s := range n.Steps {
+			fmt.Fprintf(&b, "    %s", s.Kind)
+			if s.Index > 0 {
+				fmt.Fprintf(&b, " %d", s.Index)
+			}
+			if s.Name != "" {
+				fmt.Fprintf(&b, " %s", s.Name)
+			}
+			if s.Detail != "" {
+				fmt.Fprintf(&b, " (%s)", config.Printable(s.Detail))
+			}
+			what := s.Changes
+			if s.Dropped {
+				what = []string{"dropped"}
+			}
+			fmt.Fprintf(&b, ": %s\n", config.Printable(strings.Join(what, ", ")))
+		}
+		if len(n.Steps) == 0 {
+			for _, c := range n.Changes {
+				fmt.Fprintf(&b, "    %s\n", config.Printable(c))
+			}
+		}
+	}
+	return b.String()
+}

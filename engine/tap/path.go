@@ -1,0 +1,162 @@
+package tap
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Path is the way of one record through the nodes. Secrets are masked.
+type Path struct {
+	Kind string    `json:"kind"` // "path"; other kinds are those of a Note
+	Time time.Time `json:"time,omitzero"`
+	// Record is the record where the path begins, and Text is its text form.
+	Record *record `json:"record,omitempty"`
+	Text   string  `json:"text"`
+	// Nodes are the nodes that the record reached, a node before those that it sends to.
+	Nodes []PathNode `json:"nodes,omitempty"`
+}
+
+// PathNode is what one node did to the record.
+type PathNode struct {
+	Node      string `json:"node"`
+	Component string `json:"component"`
+	Position  string `json:"position,omitempty"` // file:line of the block
+	From      string `json:"from,omitempty"`     // the node that sent the record
+	// Result is sent (a source), added, unchanged, changed, missing (not sent in the
+	// same call), dropped, refused, or accepted (by a node that sends to no other node).
+	Result  string     `json:"result"`
+	Reason  string     `json:"reason,omitempty"`
+	Before  *record    `json:"before,omitempty"`
+	After   *record    `json:"after,omitempty"`
+	Changes []string   `json:"changes,omitempty"`
+	Steps   []PathStep `json:"steps,omitempty"`
+}
+
+// PathStep is a step of a node that changed or dropped the record.
+type PathStep struct {
+	Kind    string   `json:"kind"`            // such as rule
+	Index   int      `json:"index,omitempty"` // from 1
+	Name    string   `json:"name,omitempty"`
+	Detail  string   `json:"detail,omitempty"`
+	Dropped bool     `json:"dropped,omitempty"`
+	Before  *record  `json:"before,omitempty"`
+	After   *record  `json:"after,omitempty"`
+	Changes []string `json:"changes,omitempty"`
+}
+
+// PathLine returns a value of the type of a line, for its description.
+func PathLine() any { return Path{} }
+
+// AppendPath appends a path as a line of JSON.
+func AppendPath(dst []byte, p Path) []byte { return appendEvent(dst, p) }
+
+// Note appends a line that is not a path. kind is a word.
+func (f *Follower) Note(dst []byte, kind, text string) []byte { return f.where.Note(dst, kind, text) }
+
+func (f *Follower) path(o *observation, in, out int) Path {
+	first := o.out
+	i := out
+	if in >= 0 {
+		first, i = o.in, in
+	}
+	r := f.where.masks.row(first[i])
+	p := Path{Kind: "path", Time: o.t.Time.UTC(), Record: r.record(), Text: string(r.appendText(nil))}
+	f.follow(&p, o, in, out, "", 0)
+	return p
+}
+
+// follow appends what the node of o did to a row, and then the nodes below.
+func (f *Follower) follow(p *Path, o *observation, in, out int, from string, depth int) {
+	if depth == maxDepth || len(p.Nodes) == maxSteps {
+		return
+	}
+	o.pair()
+	if in >= 0 {
+		o.inDone[in] = true
+		out = o.to[in]
+	}
+	n := f.nodes[o.node]
+	step := PathNode{Node: o.node, Component: n.Component, Position: n.Position, From: from}
+	switch {
+	case in < 0 && len(o.in) == 0:
+		step.Result = "sent"
+	case in < 0:
+		step.Result = "added"
+	default:
+		f.explain(&step, o, n, in, out)
+	}
+	p.Nodes = append(p.Nodes, step)
+	if out < 0 {
+		return
+	}
+	o.outDone[out] = true
+	at, rows := f.receivers(o, o.out[out])
+	for k := range at {
+		f.follow(p, at[k], rows[k], -1, o.node, depth+1)
+	}
+}
+
+// explain sets what a node did to the input row in, which became out or -1.
+func (f *Follower) explain(step *PathNode, o *observation, n Followed, in, out int) {
+	before := f.where.masks.row(o.in[in])
+	step.Before = before.record()
+	switch {
+	case o.t.Err != nil:
+		step.Result, step.Reason = "refused", component.HideURLs(f.where.masks.mask(o.t.Err.Error()))
+		return
+	case out >= 0 && same(o.in[in], o.out[out]):
+		step.Result = "unchanged"
+		return
+	case out >= 0:
+		step.Result = "changed"
+		after := f.where.masks.row(o.out[out])
+		step.After, step.Changes = after.record(), changes(before, after)
+	case len(n.SendsTo) == 0:
+		step.Result = "accepted"
+		return
+	default:
+		step.Result, step.Reason = "missing", "the node did not send it in this call: it dropped it, or sends it later"
+	}
+	if n.Explainer == nil {
+		return
+	}
+	one := o.in[in].alone()
+	steps := n.Explainer.Explain(one)
+	last := one
+	for _, s := range steps {
+		last = s.After
+	}
+	left := slices.Collect(rowsOf(last))
+	switch {
+	case len(left) == 0 && out < 0:
+		step.Result, step.Reason = "dropped", ""
+	case len(left) == 0 || out < 0 || !same(left[0], o.out[out]):
+		step.Reason = "the steps of the node have another result now; its arguments may have changed"
+		return
+	}
+	now := o.in[in]
+	for _, s := range steps {
+		a := f.where.masks.row(now)
+		ps := PathStep{Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: f.where.masks.mask(s.Detail), Before: a.record()}
+		if after := slices.Collect(rowsOf(s.After)); len(after) > 0 {
+			now = after[0]
+			b := f.where.masks.row(now)
+			ps.After, ps.Changes = b.record(), changes(a, b)
+		} else {
+			ps.Dropped = true
+		}
+		step.Steps = append(step.Steps, ps)
+	}
+}
+
+// alone returns the row as a batch.
+func (r row) alone() flow.Batches {
+	if r.l != nil {
+		return flow.Batches{Logs: []*batch.Logs{r.l.Rows([]int{r.i})}}
+	}
+	return flow.Batches{Metrics: []*batch.Metrics{r.m.Rows([]int{r.i})}}
+}
