@@ -233,16 +233,20 @@ func nextSteps(c starter.Component, scripts string) string {
 	if dir := fromHere(scripts); dir != "scripts" {
 		flag = " --scripts=" + quoted(dir)
 	}
+	try, about := "weir check"+flag, ""
+	if c.Kind == starter.Transform { // other scripts need the address of a system
+		try, about = "weir run"+flag+" --try", "'weir run --try'\nruns the script with sample data after each save. "
+	}
 	return fmt.Sprintf(`
 Next, try these commands:
 
   weir test%[1]s %[2]s
-  weir check%[1]s %[2]s
+  %[4]s %[2]s
   weir components%[1]s %[3]s
 
-With --watch, 'weir test' repeats the tests when you save a file. 'weir components'
+With --watch, 'weir test' repeats the tests when you save a file. %[5]s'weir components'
 prints the manual of the component, with a block for your config.
-`, flag, quoted(script), c.Name())
+`, flag, quoted(script), c.Name(), try, about)
 }
 
 // quoted returns a path as a shell reads it.
