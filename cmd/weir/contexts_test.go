@@ -13,6 +13,7 @@ import (
 var storedContexts = map[string]string{
 	"engine.Engine.hard":               "jobs of the worker have no caller; it ends them all",
 	"engine.instance.ctx":              "an instance may be ended before its Run is called, and its end is waited for elsewhere",
+	"engine/flow.Meter.labels":         "a goroutine takes labels only from a context",
 	"engine/httpclient.answerBody.ctx": "io.Reader has no context, and Read returns the cause of the request's end",
 	"scripting/node.call.ctx":          "VMs call host functions without a context",
 	"scripting/scripttest.session.ctx": "VMs call the test API without a context",

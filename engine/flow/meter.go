@@ -23,7 +23,9 @@ type Meter struct {
 	In, Out Counts        // batches that arrived, accepted or not, and that the node sent, once for all receivers
 	Refused atomic.Uint64 // batches that arrived and that the node did not accept
 
-	labels context.Context // with the label of the node; SetGoroutineLabels takes labels only from a context
+	// labels has the label of the node. It is stored because pprof.SetGoroutineLabels takes
+	// labels only from a context.
+	labels context.Context
 }
 
 // Counts are batches and their bytes, as Metrics.Bytes and Logs.Bytes of package

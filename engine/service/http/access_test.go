@@ -50,6 +50,7 @@ var routes = []struct {
 	{"GET /api/v0/reloads/events", "GET /api/v0/reloads/events", 401, 200, 403, 200},
 	{"GET /api/v0/batch/{id...}", "GET /api/v0/batch/a.sink.b", 401, 200, 403, 200},
 	{"GET /api/v0/tap/{id...}", "GET /api/v0/tap/nowhere", 401, 404, 403, 404},
+	{"GET /api/v0/top", "GET /api/v0/top?lines=1", 401, 200, 403, 200},
 	{"GET /api/v0/why/{id...}", "GET /api/v0/why/nowhere", 401, 404, 403, 404},
 	{"/api/v0/component/{path...}", "POST /api/v0/component/a.sink.b/x", 200, 200, 200, 200},
 	{"/api/v0/control/{path...}", "POST /api/v0/control/a.sink.b/quarantine/replay", 401, 200, 403, 200},

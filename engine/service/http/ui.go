@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io/fs"
+	"mime"
 	nethttp "net/http"
 	"path"
 	"strings"
@@ -13,9 +14,6 @@ import (
 
 // uiPolicy lets the web UI load its own files and call the API, and nothing else.
 const uiPolicy = "default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// uiTypes are the types of the files of the web UI.
-var uiTypes = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 // asset is a file of the web UI.
 type asset struct {
@@ -41,7 +39,7 @@ func assets(files fs.FS) func() (map[string]asset, error) {
 			if _, err = w.Write(text); err == nil {
 				err = w.Close()
 			}
-			out[p] = asset{uiTypes[path.Ext(p)], text, b.Bytes()}
+			out[p] = asset{mime.TypeByExtension(path.Ext(p)), text, b.Bytes()}
 			return err
 		})
 		return out, err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 )
@@ -28,7 +29,12 @@ func TestBacklog(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count() == 2 && len(srv.received()) > 4 })
 	figures := func(waiting int64, out uint64) {
 		t.Helper()
-		diff(t, component.Backlog{Journal: true, Lines: waiting}, n.c.Backlog())
+		b := n.c.Backlog()
+		if b.Oldest.IsZero() != (waiting == 0) {
+			t.Errorf("the oldest of %d lines is of %v", waiting, b.Oldest)
+		}
+		b.Oldest = time.Time{}
+		diff(t, component.Backlog{Journal: true, Lines: waiting}, b)
 		if got := n.Stats.LinesOut.Load(); got != out || n.Stats.Out.Load() != 0 {
 			t.Errorf("got %d lines and %d samples out, want %d and 0", got, n.Stats.Out.Load(), out)
 		}
