@@ -177,9 +177,10 @@ func TestSinkBacklog(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
 		n.e.set(status(503))
 		n.save(source, sinkAttrs)
+		accepted := time.Now()
 		figures := func(samples, lines int64, out, linesOut uint64, rejected uint64) {
 			t.Helper()
-			equal(t, n.c.(component.Queuer).Backlog(), component.Backlog{Journal: true, Samples: samples, Lines: lines})
+			equal(t, n.c.(component.Queuer).Backlog(), component.Backlog{Journal: true, Samples: samples, Lines: lines, Oldest: accepted})
 			equal(t, []uint64{n.Stats.Out.Load(), n.Stats.LinesOut.Load(), n.Stats.DroppedLines()["rejected"]}, []uint64{out, linesOut, rejected})
 			equal(t, len(n.Stats.Dropped()), 0)
 		}

@@ -391,9 +391,9 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
-	// In JavaScript, only attributes of blocks and values contain underscores.
+	// In JavaScript, only attributes of blocks, values and metrics contain underscores.
 	for _, word := range regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`).FindAllString(inJS, -1) {
-		if word != "on_error" && word != "script_error" {
+		if word != "on_error" && word != "script_error" && !strings.HasPrefix(word, "weir_") {
 			t.Errorf("the part for JavaScript has a name of Lua: %s", word)
 		}
 	}

@@ -52,14 +52,6 @@ bombs.large_once = () => { let n = 0; new RegExp({ toString() { return n++ ? "("
 // want: cannot compile a pattern of
 bombs.long_like = () => new RegExp({ [Symbol.match]: true, source: "x".repeat(1e6), flags: "g" })
 
-// want: cannot make a string of
-bombs.replace_long = () => "x".repeat(1000).replace(/x/g, "y".repeat(8e6))
-bombs.replace_dollars = () => "x".repeat(1000).replace(/x/g, "$'".repeat(1e5))
-bombs.replace_all_text = () => "x".repeat(1000).replaceAll("x", "y".repeat(8e6))
-bombs.replace_by = () => { const y = "y".repeat(5e6); "xx".replace(/x/g, () => y) }
-bombs.replace_text_by = () => { const y = "y".repeat(5e6); "xx".replaceAll("x", () => y) }
-bombs.wide_replace = () => wide.replace(/x/g, "y".repeat(8e6))
-
 export default defineTransform({ metrics(batch, ctx) {
   const bomb = bombs[batch[0].labels.bomb]
   if (bomb) bomb(batch, ctx)
