@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
@@ -120,6 +121,24 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// arguments are those of a block with a body, in which prometheus.echo.x.receiver is sink.
+func arguments(t *testing.T, r component.Registration, name, body string, sink *flowtest.Sink) any {
+	t.Helper()
+	args := r.NewArgs()
+	cfg, ds := config.Parse(map[string]string{"test.alloy": name + " \"default\" {\n" + body + "\n}\n"})
+	if len(ds) == 0 {
+		scope := cfg.NewScope("test")
+		scope.Set("prometheus.echo.x", struct {
+			Receiver *flow.Receiver `alloy:"receiver,attr"`
+		}{sink.Receiver()})
+		ds = cfg.Blocks[0].Decode(scope, args)
+	}
+	if len(ds) > 0 {
+		t.Fatalf("cannot configure it, hostileArgs may have to say how: %v", ds.Err())
+	}
+	return args
+}
+
 // TestHostileRecords sends hostile records to every script that takes records.
 // None makes it fail, and the records before and after get through.
 func TestHostileRecords(t *testing.T) {
@@ -142,7 +161,6 @@ func TestHostileRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n, sink := componenttest.New(t, name+".default"), flowtest.NewSink("sink")
 			n.StoragePath = "" // a sink sends at once
-			args := r.NewArgs()
 			body := hostileArgs[name] + "\nscript {\nlimits { time = \"30s\" }\n"
 			if strings.Contains(body, "hook.example") {
 				body += "allow { http = [\"https://hook.example/*\"] }\n"
@@ -151,18 +169,7 @@ func TestHostileRecords(t *testing.T) {
 			if r.Sends != 0 {
 				body += "\nforward_to = [prometheus.echo.x.receiver]"
 			}
-			cfg, ds := config.Parse(map[string]string{"test.alloy": name + " \"default\" {\n" + body + "\n}\n"})
-			if len(ds) == 0 {
-				scope := cfg.NewScope("test")
-				scope.Set("prometheus.echo.x", struct {
-					Receiver *flow.Receiver `alloy:"receiver,attr"`
-				}{sink.Receiver()})
-				ds = cfg.Blocks[0].Decode(scope, args)
-			}
-			if len(ds) > 0 {
-				t.Fatalf("cannot configure it, hostileArgs may have to say how: %v", ds.Err())
-			}
-			comp := n.Build(t, r, args)
+			comp := n.Build(t, r, arguments(t, r, name, body, sink))
 			n.Run(t, comp)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()

@@ -13,6 +13,9 @@ describe("enrich.http_lookup", function()
     })
   end)
 
+  -- stays checks that samples get no labels either, which t:unchanged allows.
+  local function stays(t, text) assert.same(text, t:metrics(text)) end
+
   it("sets what the answer has", function()
     assert.same('up{instance="web-1",size="3",tag="b",team="shop"} 1', lookup:metrics 'up{instance="web-1"} 1')
     assert.equals("Bearer s3cret", mocks:calls()[1].headers.Authorization)
@@ -31,15 +34,15 @@ describe("enrich.http_lookup", function()
   end)
 
   it("escapes the value, and leaves alone who is not known", function()
-    lookup:unchanged 'up{instance="db/1"} 1'
+    stays(lookup, 'up{instance="db/1"} 1')
     lookup:advance("2m") -- longer than after an error
-    lookup:unchanged 'up{instance="db/1"} 1'
+    stays(lookup, 'up{instance="db/1"} 1')
     assert.equals(1, #mocks:calls())
     assert.same({}, lookup:logged())
   end)
 
   it("leaves samples without the label alone", function()
-    lookup:unchanged 'up{job="x"} 1'
+    stays(lookup, 'up{job="x"} 1')
     assert.equals(0, #mocks:calls())
   end)
 
@@ -57,15 +60,15 @@ describe("enrich.http_lookup", function()
       ["https://cmdb.internal/hosts/b"] = [[{"owner":"shop","tags":[],"size":{"x":1}}]],
       ["https://cmdb.internal/hosts/c"] = [[{"owner":{"team":true}}]],
     }
-    lookup:unchanged 'up{instance="a"} 1'
+    stays(lookup, 'up{instance="a"} 1')
     assert.matches("no answer", lookup:logged()[1])
-    lookup:unchanged 'up{instance="b"} 1'
+    stays(lookup, 'up{instance="b"} 1')
     assert.same('up{instance="c",team="true"} 1', lookup:metrics 'up{instance="c"} 1')
   end)
 
   it("sets no labels when the API cannot be reached", function()
     weir.test.http { ["https://cmdb.internal/hosts/a"] = { error = "connection refused" } }
-    lookup:unchanged 'up{instance="a"} 1'
+    stays(lookup, 'up{instance="a"} 1')
     assert.matches("no answer.*connection refused", lookup:logged()[1])
   end)
 
@@ -73,13 +76,14 @@ describe("enrich.http_lookup", function()
     weir.test.http { ["https://cmdb.internal/hosts/*"] = { status = 500 } }
     lookup:metrics 'up{instance="a"} 1\nup{instance="b"} 1'
     assert.equals(1, #lookup:logged())
+    assert.same({ "failed" }, lookup:state "said")
     lookup:advance("11m")
     lookup:metrics 'up{instance="a"} 1'
     assert.equals(1, #lookup:logged())
   end)
 
   it("does not look up an empty value", function()
-    lookup:unchanged 'up{instance=""} 1'
+    stays(lookup, 'up{instance=""} 1')
     assert.equals(0, #mocks:calls())
   end)
 
@@ -89,7 +93,7 @@ describe("enrich.http_lookup", function()
       script = { allow = { http = { "https://cmdb.internal/*" } } },
     })
     weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { { status = 503 }, [[{"owner":{"team":"shop"}}]] } }
-    t:unchanged 'up{instance="web-1"} 1'
+    stays(t, 'up{instance="web-1"} 1')
     assert.same({}, t:state "asking") -- another request may begin
     t:advance("5s") -- the failure is old now
     assert.same({ "shop" }, t:metrics('up{instance="web-1"} 1'):label_values("team"))
@@ -97,18 +101,39 @@ describe("enrich.http_lookup", function()
 
   it("waits for another request for the same value, or takes what it knew", function()
     local t = weir.test.component("http_lookup.lua", {
-      url = "https://cmdb.internal/hosts/{value}", labels = { team = "owner.team" }, ttl = "5s",
-      script = { allow = { http = { "https://cmdb.internal/*" } }, limits = { memory = "2MiB" } },
+      url = "https://cmdb.internal/hosts/{value}", labels = { team = "owner.team" }, timeout = "40ms",
+      script = { allow = { http = { "https://cmdb.internal/*" } } },
     })
-    local big = '{"owner":{"team":[' .. ("1,"):rep(300000) .. "1]}}"
-    weir.test.http { ["https://cmdb.internal/hosts/*"] = { big, [[{"owner":{"team":"shop"}}]], big } }
-    t:failing 'up{instance="a"} 1' -- its request does not end, as if it took long
-    local before = t:now()
-    assert.same({ "shop" }, t:metrics('up{instance="a"} 1'):label_values("team"))
-    assert.is_true(t:now() > before)
-    t:advance("6s")
-    t:failing 'up{instance="a"} 1'
-    assert.same({ "shop" }, t:metrics('up{instance="a"} 1'):label_values("team"))
+    local function waited() -- until the other request has timed out
+      local before = t:now()
+      t:set_state("asking", { "web-1" })
+      assert.same({ "shop" }, t:metrics('up{instance="web-1"} 1'):label_values("team"))
+      return t:now() - before
+    end
+    assert.equals(40, waited())
+    t:advance("1h")
+    assert.equals(0, waited())
+    assert.equals(1, #mocks:calls())
+  end)
+
+  it("sets no labels when it cannot wait for another request", function()
+    local t = weir.test.component("http_lookup.lua", {
+      url = "https://cmdb.internal/hosts/{value}", labels = { team = "owner.team" },
+      script = { allow = { http = { "https://cmdb.internal/*" } }, limits = { wait = "10ms" } },
+    })
+    t:set_state("asking", { "web-1" })
+    assert.same({ 'up{instance="web-1"}' }, t:metrics('up{instance="web-1"} 1'):series())
+    assert.equals(0, #mocks:calls())
+  end)
+
+  it("takes any label, and sends one request in a batch", function()
+    local t = weir.test.component("http_lookup.lua", {
+      url = "https://cmdb.internal/hosts/{value}", label = "name", labels = { value = "owner.team" }, retry = "0s",
+      script = { allow = { http = { "https://cmdb.internal/*" } } },
+    })
+    assert.same('up{name="web-1",value="shop"} 1', t:metrics 'up{name="web-1"} 1')
+    weir.test.http { ["https://cmdb.internal/hosts/a"] = { { status = 500 }, [[{"owner":{"team":"shop"}}]] } }
+    stays(t, 'up{name="a"} 1\ndown{name="a"} 1')
   end)
 
   it("caches the answers of more than one value", function()
@@ -118,7 +143,7 @@ describe("enrich.http_lookup", function()
 
   it("asks again after an error", function()
     weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { { status = 503 }, [[{"owner":{"team":"shop"}}]] } }
-    lookup:unchanged 'up{instance="web-1"} 1'
+    stays(lookup, 'up{instance="web-1"} 1')
     lookup:advance("61s")
     assert.same({ "shop" }, lookup:metrics('up{instance="web-1"} 1'):label_values("team"))
   end)
