@@ -47,17 +47,17 @@ describe("logs.redact", function()
   end)
 
   it("cuts lines that are too long for it, and shows nothing of what the cut goes through", function()
-    local t = weir.test.component("redact.lua", {})
-    local long = "jane.doe@example.org " .. ("x@ "):rep(350000)
+    local t = weir.test.component("redact.lua", { max_length = "2KiB" })
+    local long = "jane.doe@example.org " .. ("x@ "):rep(1000)
     local got = t:logs("{} before\n{} " .. long .. "\n{} after joe@example.org"):lines()
     assert.equals(3, #got)
     assert.equals("before", got[1])
     assert.equals("<email> x@ x@ ", got[2]:sub(1, 14))
-    assert.is_not_nil(got[2]:find(" <truncated from 1050020 bytes>", 1, true))
-    assert.is_true(#got[2] < 65536)
+    assert.equals("<truncated from 3020 bytes>", got[2]:sub(-27))
+    assert.is_true(#got[2] < 2048)
     assert.equals("after <email>", got[3])
-    for from = 65400, 65540, 7 do
-      local line = ("x "):rep(from / 2) .. "jane.doe@example.org 4111 1111 1111 1111 " .. ("y "):rep(1000)
+    for from = 2000, 2052, 7 do
+      local line = ("x "):rep(from / 2) .. "jane.doe@example.org 4111 1111 1111 1111 " .. ("y "):rep(100)
       local cut = t:logs("{} " .. line):lines()[1]
       assert.is_nil(cut:find("jane", 1, true))
       assert.is_nil(cut:find("4111", 1, true))
