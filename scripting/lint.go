@@ -18,6 +18,7 @@ const (
 	LintReadOnly       = "read-only"
 	LintMissingNeed    = "missing-need"
 	LintSeriesHook     = "series-hook"
+	LintPerRecord      = "per-record"
 	LintUnboundedCache = "unbounded-cache"
 	LintSlowPattern    = "slow-pattern"
 	LintUnusedNeed     = "unused-need"
@@ -31,8 +32,8 @@ const LintMutate = "mutate"
 // LintMutate. It is not changed.
 var LintIDs = []string{
 	LintUnknownMember, LintUnknownGlobal, LintUnknownKey, LintUnknownOutput, LintWrongArgument, LintMissingColon,
-	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintSeriesHook, LintUnboundedCache,
-	LintSlowPattern, LintUnusedNeed,
+	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintSeriesHook, LintPerRecord,
+	LintUnboundedCache, LintSlowPattern, LintUnusedNeed,
 }
 
 // Finding is a linter's finding in a line, without running it.

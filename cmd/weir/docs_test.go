@@ -139,7 +139,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	d := &docRunner{dir: dir, root: root}
-	if out, err := d.run("weir check scripts && weir test"); err != nil {
+	if out, err := d.run("weir check scripts && weir test"); err != nil || strings.Contains(out, "warning: ") {
 		t.Errorf("scripts: %v\n%s", err, out)
 	}
 	var pages []string

@@ -168,6 +168,8 @@ var prices = []price[*batch.Metrics]{
 		jsMetrics(`for (const [i, job, v] of batch.rows("job", "value")) if (job === "x" && v > 3) batch.drop(i)`), nativeFilter(notX), nil},
 	{"each, reads", luaMetrics(`batch:each(function(m) if m.labels.job == "x" and m.value > 3 then m:drop() end end)`),
 		jsMetrics(`batch.each((m) => { if (m.labels.job === "x" && m.value > 3) m.drop() })`), nativeFilter(notX), nil},
+	{"each, drops by label", luaMetrics(`batch:each(function(m) if m.labels.job == "x" then m:drop() end end)`), jsMetrics(`batch.each((m) => { if (m.labels.job === "x") m.drop() })`), nil, nil},
+	{"each, drops by value", luaMetrics(`batch:each(function(m) if m.value > 8 then m:drop() end end)`), jsMetrics(`batch.each((m) => { if (m.value > 8) m.drop() })`), nil, nil},
 	{"each, sets value", luaMetrics(`batch:each(function(m) if m.labels.job ~= "none" then m.value = m.value * 0.001 end end)`),
 		jsMetrics(`batch.each((m) => { if (m.labels.job !== "none") m.value = m.value * 0.001 })`), nativeValues(milli), nil},
 	{"each, sets label", luaMetrics(`batch:each(function(m) m.labels.team = "a" end)`), jsMetrics(`batch.each((m) => { m.labels.team = "a" })`), nil, nil},
@@ -194,6 +196,8 @@ var logPrices = []price[*batch.Logs]{
 		jsLogs(`batch.filter(["app", "json.level"], (app, level) => app !== "app1" || level !== "debug")`), nil, nil},
 	{"each, reads", luaLogs(`batch:each(function(r) if r.labels.app == "app1" and r:contains("debug") then r:drop() end end)`),
 		jsLogs(`batch.each((r) => { if (r.labels.app === "app1" && r.contains("debug")) r.drop() })`), nil, nil},
+	{"each, drops by label", luaLogs(`batch:each(function(r) if r.labels.app == "app1" then r:drop() end end)`), jsLogs(`batch.each((r) => { if (r.labels.app === "app1") r.drop() })`), nil, nil},
+	{"each, drops by line", luaLogs(`batch:each(function(r) if r:contains("debug") then r:drop() end end)`), jsLogs(`batch.each((r) => { if (r.contains("debug")) r.drop() })`), nil, nil},
 	{"each, sets label", luaLogs(`batch:each(function(r) r.labels.team = "a" end)`), jsLogs(`batch.each((r) => { r.labels.team = "a" })`), nil, nil},
 }
 

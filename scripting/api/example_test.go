@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -59,9 +60,16 @@ func TestExamples(t *testing.T) {
 					write(name+test, exampleTest(e, name+ext, ext[1:]))
 				}
 			}
-			r, err := scripttest.Run(t.Context(), scripttest.Options{Languages: []scripting.Language{lang}, Modules: stdlib.Modules(), Dir: filepath.Dir(dir)})
+			o := scripttest.Options{Languages: []scripting.Language{lang}, Modules: stdlib.Modules(), Dir: filepath.Dir(dir)}
+			r, err := scripttest.Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
+			}
+			o.Checks = &registry.Checks{Warn: func(e *scripting.Error) {
+				t.Errorf("%s: weir check warns: %v", entries[strings.TrimSuffix(filepath.Base(e.File), ext)], e)
+			}}
+			if _, err := scripttest.Check(o); err != nil {
+				t.Errorf("weir check: %v", err)
 			}
 			for _, f := range r.Files {
 				name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f.Name), test), ext)

@@ -57,9 +57,9 @@ func (t *Table) line() {
 			Params: []scripting.Param{text("s", "The string.")},
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether the line contains it."},
 			Op:     does(operation.Line, lineContains),
-			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"GET /health\") then r:drop() end\nend)",
-				"batch.each((r) => {\n  if (r.contains(\"GET /health\")) r.drop();\n});",
-				"{app=\"a\"} GET /health 200\n{app=\"a\"} GET / 200\n", "{app=\"a\"} GET / 200\n")},
+			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"GET /health\") then r.labels.kind = \"health\" end\nend)",
+				"batch.each((r) => {\n  if (r.contains(\"GET /health\")) r.labels.kind = \"health\";\n});",
+				"{app=\"a\"} GET /health 200\n{app=\"a\"} GET / 200\n", "{app=\"a\",kind=\"health\"} GET /health 200\n{app=\"a\"} GET / 200\n")},
 		},
 		{
 			Name: "match", Doc: "Returns the groups of the first match of a regular expression (RE2), the whole match if the expression has no groups, or nil if the line does not match.",
@@ -73,8 +73,8 @@ func (t *Table) line() {
 		{
 			Name: "drop", Doc: "Drops the record.",
 			Op: does(operation.Free, dropRecord),
-			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if #r.line == 0 then r:drop() end\nend)",
-				"batch.each((r) => {\n  if (r.line === \"\") r.drop();\n});", "{app=\"a\"} \"\"\n{app=\"a\"} x\n", "{app=\"a\"} x\n")},
+			Uses: []scripting.Use{logUse("local last\nbatch:each(function(r)\n  if r.line == last then r:drop() end\n  last = r.line\nend)",
+				"let last = \"\";\nbatch.each((r) => {\n  if (r.line === last) r.drop();\n  last = r.line;\n});", "{app=\"a\"} x\n{app=\"a\"} x\n{app=\"a\"} y\n", "{app=\"a\"} x\n{app=\"a\"} y\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy that the script may keep, change and emit.",

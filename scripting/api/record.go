@@ -34,8 +34,8 @@ func (t *Table) record() {
 		{
 			Name: "drop", Doc: "Drops the record.",
 			Op: does(operation.Free, dropRecord),
-			Uses: []scripting.Use{newUse("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)",
-				"batch.each((r) => {\n  if (r.value < 0) r.drop();\n});", "a -1\nb 1\n", "b 1\n")},
+			Uses: []scripting.Use{newUse("local last\nbatch:each(function(r)\n  if r.value == last then r:drop() end\n  last = r.value\nend)",
+				"let last = NaN;\nbatch.each((r) => {\n  if (r.value === last) r.drop();\n  last = r.value;\n});", "a 1\nb 1\nc 2\n", "a 1\nc 2\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy that the script may keep, change and emit.",

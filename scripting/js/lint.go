@@ -226,6 +226,7 @@ func (l *linter) node(n ast.Node, sc *lintScope) {
 	case *ast.ForOfStatement:
 		k := l.expr(n.Source, sc)
 		l.iterable(k, n.Source)
+		l.loopOverRecords(n, k, sc)
 		l.loop(n.Into, elementOf(k), n.Body, sc)
 	case *ast.CatchStatement:
 		in := sc.inner()

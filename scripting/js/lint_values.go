@@ -176,6 +176,7 @@ func (l *linter) call(e *ast.CallExpression, sc *lintScope) *known {
 	fn := f.Fn.Camel()
 	l.collectConstants(f, args)
 	l.checkArguments(e, f, fn, sc)
+	l.eachRecord(e, f, sc)
 	k := l.rules.Result(f)
 	if fn.Waits {
 		return &known{Own: kept{promise: orUnknown(k)}}

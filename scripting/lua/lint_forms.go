@@ -167,6 +167,7 @@ func (l *linter) generic(s *ast.GenericForStmt, sc, in *lintScope) {
 	if k == nil {
 		return
 	}
+	l.loopOverRecords(s, sc)
 	name := written(s.Exprs[0])
 	if k.Yields == nil {
 		if hint := l.iteration(k, name); hint != "" {

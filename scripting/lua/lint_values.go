@@ -103,9 +103,7 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 	args := e.Args
 	if e.Receiver != nil {
 		owner := l.used(e.Receiver, sc)
-		key := &ast.StringExpr{Value: e.Method}
-		key.SetLine(e.Line())
-		f = l.member(owner, &ast.AttrGetExpr{Object: e.Receiver, Key: key})
+		f = l.member(owner, methodOf(e))
 		if owner != nil && f != nil && f.Fn != nil && !f.Method && owner.Module != nil {
 			f = nil // a module's function with the module as argument: it takes what it takes
 		}
@@ -135,7 +133,15 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 		return nil
 	}
 	l.checkArguments(e, f, args, sc)
+	l.eachRecord(e, f, sc)
 	return l.rules.Result(f)
+}
+
+// methodOf returns the member that a call of a method reads.
+func methodOf(e *ast.FuncCallExpr) *ast.AttrGetExpr {
+	key := &ast.StringExpr{Value: e.Method}
+	key.SetLine(e.Line())
+	return &ast.AttrGetExpr{Object: e.Receiver, Key: key}
 }
 
 // computed reports whether an expression is a member whose name is not written.

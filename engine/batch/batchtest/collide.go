@@ -1,4 +1,4 @@
-// Package batchtest contains hostile labels for tests. Use it in tests only.
+// Package batchtest contains hostile labels and random batches for tests. Use it in tests only.
 package batchtest
 
 import (
