@@ -29,9 +29,10 @@ func whyCommand(t *terminal) *cobra.Command {
 		Short: "Follow records through a running weir and show what changed or dropped them",
 		Long: `Follow the samples or log lines for which an expression is true through a node of the
 running weir and all nodes below it, or with '*' through all nodes. For each record,
-it prints what each node did to it. For prometheus.relabel and loki.relabel, it names
-the rule that changed or dropped the record. A record is followed if it matches at any
-of the nodes, before or after it. 'weir help expr' describes expressions.
+it prints what each node did to it, and names the step that changed or dropped it: the
+rule of prometheus.relabel and loki.relabel, and the stage of loki.process. A record is
+followed if it matches at any of the nodes, before or after it. 'weir help expr'
+describes expressions.
 
 A node that sends no output for a record in the same call either dropped the record or
 sends it later. Batches do not record which output of a node comes from which input:
@@ -146,21 +147,7 @@ func pathText(color bool, p tap.Path) string {
 		}
 		b.WriteByte('\n')
 		for _, s := range n.Steps {
-			fmt.Fprintf(&b, "    %s", s.Kind)
-			if s.Index > 0 {
-				fmt.Fprintf(&b, " %d", s.Index)
-			}
-			if s.Name != "" {
-				fmt.Fprintf(&b, " %s", s.Name)
-			}
-			if s.Detail != "" {
-				fmt.Fprintf(&b, " (%s)", config.Printable(s.Detail))
-			}
-			what := s.Changes
-			if s.Dropped {
-				what = []string{"dropped"}
-			}
-			fmt.Fprintf(&b, ": %s\n", config.Printable(strings.Join(what, ", ")))
+			fmt.Fprintf(&b, "    %s\n", config.Printable(stepText(s)))
 		}
 		if len(n.Steps) == 0 {
 			for _, c := range n.Changes {
@@ -169,4 +156,34 @@ func pathText(color bool, p tap.Path) string {
 		}
 	}
 	return b.String()
+}
+
+// stepText describes a step on one line.
+func stepText(s tap.PathStep) string {
+	var b strings.Builder
+	if s.Within != "" {
+		b.WriteString(s.Within + ", ")
+	}
+	b.WriteString(s.Kind)
+	if s.Index > 0 {
+		fmt.Fprintf(&b, " %d", s.Index)
+	}
+	if s.Name != "" {
+		b.WriteString(" " + s.Name)
+	}
+	if s.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", s.Detail)
+	}
+	what := s.Changes
+	switch {
+	case s.Dropped && s.Depends != "":
+		what = append([]string{"dropped, depending on " + s.Depends}, what...)
+	case s.Dropped:
+		what = append([]string{"dropped"}, what...)
+	case s.Later:
+		what = append([]string{"may send it later, depending on " + s.Depends}, what...)
+	case s.Depends != "":
+		what = append([]string{"may have dropped it, depending on " + s.Depends}, what...)
+	}
+	return b.String() + ": " + strings.Join(what, ", ")
 }

@@ -225,3 +225,57 @@ func literalOf(v any) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// Written returns the attributes of arguments that are required or differ from their
+// defaults, in config syntax and on one line. args points to a struct with alloy tags. Secrets are redacted
+// as by Redact. Blocks in an enum are left out.
+func Written(args any) string {
+	v := reflect.ValueOf(args).Elem()
+	d := reflect.New(v.Type())
+	if s, ok := d.Interface().(syntax.Defaulter); ok {
+		s.SetToDefault()
+	}
+	var parts []string
+	for _, f := range tagged(v.Type()) {
+		fv, ok := f.valueIn(v)
+		def, has := f.valueIn(d.Elem())
+		if !ok || f.optional && has && reflect.DeepEqual(fv.Interface(), def.Interface()) {
+			continue
+		}
+		switch f.kind {
+		case attrField:
+			shown := (&redaction{most: math.MaxInt}).redact(fv)
+			if hidden[f.name] {
+				shown = hide(shown)
+			}
+			if text := literalOf(shown); text != "" { // else an empty list, or null
+				parts = append(parts, f.name+" = "+text)
+			}
+		case blockField:
+			for _, b := range blocksOf(fv) {
+				parts = append(parts, strings.TrimSpace(f.name+" { "+Written(b))+" }")
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// blocksOf returns pointers to the structs of a block field.
+func blocksOf(v reflect.Value) (out []any) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return append(out, v.Interface())
+	case reflect.Slice:
+		for i := range v.Len() {
+			e := v.Index(i)
+			if e.Kind() != reflect.Pointer {
+				e = e.Addr()
+			}
+			out = append(out, e.Interface())
+		}
+		return out
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return append(out, p.Interface())
+}

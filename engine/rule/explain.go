@@ -13,7 +13,7 @@ import (
 )
 
 // Explain returns the rules that change or drop the row of one. It does not use the
-// caches of the Relabeler. component.Explainer describes the contract.
+// caches of the Relabeler.
 func (r *Relabeler) Explain(one flow.Batches) (steps []component.Step) {
 	var ls []labels.Label
 	for n, v := range seriesOf(one).Labels() {

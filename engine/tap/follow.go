@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -147,7 +148,7 @@ func remove(from map[column][]*observation, c column, o *observation) {
 
 // Paths returns at most limit paths of records that match at any node, as far as
 // nodes observed them before a time. Each record is returned once.
-func (f *Follower) Paths(before time.Time, limit int) (paths []Path) {
+func (f *Follower) Paths(ctx context.Context, before time.Time, limit int) (paths []Path) {
 	for _, o := range f.order {
 		if o.looked || !o.t.Time.Before(before) {
 			continue
@@ -156,13 +157,15 @@ func (f *Follower) Paths(before time.Time, limit int) (paths []Path) {
 		f.Examined += uint64(max(len(o.in), len(o.out)))
 		for i, r := range o.in {
 			if len(paths) < limit && !o.inDone[i] && f.where.matches(r) {
-				paths = append(paths, f.path(f.root(o, i, -1)))
+				from, in, out := f.root(o, i, -1)
+				paths = append(paths, f.path(ctx, from, in, out))
 			}
 		}
 		for j, r := range o.out {
 			if len(paths) < limit && !o.outDone[j] && f.where.matches(r) {
 				o.pair()
-				paths = append(paths, f.path(f.root(o, o.from[j], j)))
+				from, in, out := f.root(o, o.from[j], j)
+				paths = append(paths, f.path(ctx, from, in, out))
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package tap
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,16 +38,23 @@ type PathNode struct {
 	Steps   []PathStep `json:"steps,omitempty"`
 }
 
-// PathStep is a step of a node that changed or dropped the record.
+// PathStep is a step of a node that changed or dropped the record, or that may have
+// dropped it.
 type PathStep struct {
-	Kind    string   `json:"kind"`            // such as rule
-	Index   int      `json:"index,omitempty"` // from 1
+	Within  string   `json:"within,omitempty"` // the step that contains it, such as "stage 3 match"
+	Kind    string   `json:"kind"`             // such as rule
+	Index   int      `json:"index,omitempty"`  // from 1
 	Name    string   `json:"name,omitempty"`
 	Detail  string   `json:"detail,omitempty"`
 	Dropped bool     `json:"dropped,omitempty"`
 	Before  *record  `json:"before,omitempty"`
 	After   *record  `json:"after,omitempty"`
 	Changes []string `json:"changes,omitempty"`
+	// Depends is what the result of the step depends on that is unknown. Unless Dropped
+	// is set, the step may have dropped the record, or, if Later is set, kept it to send
+	// it later.
+	Depends string `json:"depends,omitempty"`
+	Later   bool   `json:"later,omitempty"`
 }
 
 // PathLine returns a value of the type of a line, for its description.
@@ -57,7 +66,7 @@ func AppendPath(dst []byte, p Path) []byte { return appendEvent(dst, p) }
 // Note appends a line that is not a path. kind is a word.
 func (f *Follower) Note(dst []byte, kind, text string) []byte { return f.where.Note(dst, kind, text) }
 
-func (f *Follower) path(o *observation, in, out int) Path {
+func (f *Follower) path(ctx context.Context, o *observation, in, out int) Path {
 	first := o.out
 	i := out
 	if in >= 0 {
@@ -65,12 +74,12 @@ func (f *Follower) path(o *observation, in, out int) Path {
 	}
 	r := f.where.masks.row(first[i])
 	p := Path{Kind: "path", Time: o.t.Time.UTC(), Record: r.record(), Text: string(r.appendText(nil))}
-	f.follow(&p, o, in, out, "", 0)
+	f.follow(ctx, &p, o, in, out, "", 0)
 	return p
 }
 
 // follow appends what the node of o did to a row, and then the nodes below.
-func (f *Follower) follow(p *Path, o *observation, in, out int, from string, depth int) {
+func (f *Follower) follow(ctx context.Context, p *Path, o *observation, in, out int, from string, depth int) {
 	if depth == maxDepth || len(p.Nodes) == maxSteps {
 		return
 	}
@@ -87,7 +96,7 @@ func (f *Follower) follow(p *Path, o *observation, in, out int, from string, dep
 	case in < 0:
 		step.Result = "added"
 	default:
-		f.explain(&step, o, n, in, out)
+		f.explain(ctx, &step, o, n, in, out)
 	}
 	p.Nodes = append(p.Nodes, step)
 	if out < 0 {
@@ -96,12 +105,12 @@ func (f *Follower) follow(p *Path, o *observation, in, out int, from string, dep
 	o.outDone[out] = true
 	at, rows := f.receivers(o, o.out[out])
 	for k := range at {
-		f.follow(p, at[k], rows[k], -1, o.node, depth+1)
+		f.follow(ctx, p, at[k], rows[k], -1, o.node, depth+1)
 	}
 }
 
 // explain sets what a node did to the input row in, which became out or -1.
-func (f *Follower) explain(step *PathNode, o *observation, n Followed, in, out int) {
+func (f *Follower) explain(ctx context.Context, step *PathNode, o *observation, n Followed, in, out int) {
 	before := f.where.masks.row(o.in[in])
 	step.Before = before.record()
 	switch {
@@ -121,36 +130,73 @@ func (f *Follower) explain(step *PathNode, o *observation, n Followed, in, out i
 	default:
 		step.Result, step.Reason = "missing", "the node did not send it in this call: it dropped it, or sends it later"
 	}
-	if n.Explainer == nil {
+	if n.Explainer != nil {
+		f.name(ctx, step, o, n.Explainer, in, out)
+	}
+}
+
+// name sets the steps of a node that changed or dropped a row, as the component explains
+// them.
+func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by component.Explainer, in, out int) {
+	one := o.in[in].alone()
+	steps, err := by.Explain(ctx, one)
+	if err != nil {
+		step.Reason = component.HideURLs(f.where.masks.mask(fmt.Sprintf("cannot name the steps of the node: %v", err)))
 		return
 	}
-	one := o.in[in].alone()
-	steps := n.Explainer.Explain(one)
 	last := one
 	for _, s := range steps {
 		last = s.After
 	}
 	left := slices.Collect(rowsOf(last))
+	doubts := slices.DeleteFunc(slices.Clone(steps), func(s component.Step) bool { return s.Depends == "" })
 	switch {
-	case len(left) == 0 && out < 0:
+	case out < 0 && len(left) == 0:
 		step.Result, step.Reason = "dropped", ""
-	case len(left) == 0 || out < 0 || !same(left[0], o.out[out]):
+	case out < 0 && len(doubts) == 1 && !doubts[0].Later:
+		// All other steps let the record pass.
+		step.Result, step.Reason = "dropped", ""
+		steps = steps[:slices.IndexFunc(steps, func(s component.Step) bool { return s.Depends != "" })+1]
+		steps[len(steps)-1].After = flow.Batches{}
+	case out < 0 && len(doubts) == 1:
+		step.Reason = "a step keeps the record and may send it later"
+	case out < 0 && len(doubts) > 0:
+		step.Reason = "the node did not send it in this call: a step dropped it, or sends it later"
+	case out >= 0 && slices.ContainsFunc(left, func(r row) bool { return sameButTime(r, o.out[out]) }):
+		steps = slices.DeleteFunc(steps, func(s component.Step) bool { return s.Depends != "" })
+	case len(doubts) > 0:
+		step.Reason = "the result of a step depends on other records"
+	default:
 		step.Reason = "the steps of the node have another result now; its arguments may have changed"
 		return
 	}
 	now := o.in[in]
 	for _, s := range steps {
 		a := f.where.masks.row(now)
-		ps := PathStep{Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: f.where.masks.mask(s.Detail), Before: a.record()}
+		ps := PathStep{Within: s.Within, Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: f.where.masks.mask(s.Detail), Before: a.record(),
+			Depends: s.Depends, Later: s.Later}
 		if after := slices.Collect(rowsOf(s.After)); len(after) > 0 {
 			now = after[0]
 			b := f.where.masks.row(now)
 			ps.After, ps.Changes = b.record(), changes(a, b)
+			if len(after) > 1 {
+				ps.Changes = append(ps.Changes, fmt.Sprintf("divided into %d records", len(after)))
+			}
 		} else {
 			ps.Dropped = true
 		}
+		for _, text := range s.Also {
+			ps.Changes = append(ps.Changes, f.where.masks.mask(text))
+		}
 		step.Steps = append(step.Steps, ps)
 	}
+}
+
+// sameButTime is like same, but ignores the time, which a step may have taken from the
+// clock.
+func sameButTime(a, b row) bool {
+	a.t = b.t
+	return same(a, b)
 }
 
 // alone returns the row as a batch.

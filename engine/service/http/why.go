@@ -185,7 +185,7 @@ func (w *why) follow(f *following, r *nethttp.Request, o whyOptions) (kind, reas
 		}
 		text = text[:0]
 		now := w.now()
-		for _, p := range w.follower.Paths(now.Add(-whyTick), o.limit-found) {
+		for _, p := range w.follower.Paths(r.Context(), now.Add(-whyTick), o.limit-found) {
 			text = tap.AppendPath(text, p)
 			found++
 		}

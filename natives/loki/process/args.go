@@ -2,6 +2,7 @@ package process
 
 import (
 	"reflect"
+	"strings"
 
 	"github.com/weir-run/weir/engine/flow"
 )
@@ -92,10 +93,17 @@ type Stage struct {
 
 // arguments returns the arguments of the stage that is set.
 func (s Stage) arguments() stageArguments {
+	_, a := s.set()
+	return a
+}
+
+// set returns the name and the arguments of the stage that is set.
+func (s Stage) set() (name string, a stageArguments) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		if f := v.Field(i); !f.IsNil() {
-			return f.Interface().(stageArguments)
+			name, _, _ = strings.Cut(v.Type().Field(i).Tag.Get("alloy"), ",")
+			return name, f.Interface().(stageArguments)
 		}
 	}
 	panic("BUG: no field of the stage is set")

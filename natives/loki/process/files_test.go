@@ -32,6 +32,7 @@ var update = flag.Bool("update", false, "rewrite testdata")
 //	           2025-01-01T00:00:00Z, the initial time of the clock
 //	wait 3s    advances the clock and waits for a batch
 //	out        the lines that were sent since the previous section out
+//	explain    what Explain returns for each line of the previous section in
 //	dropped    how many lines were dropped so far, by reason
 //	error      the errors of config with their positions; config begins in line 2 of
 //	           c.alloy
@@ -57,6 +58,7 @@ func runFile(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	n := newHarness(t)
+	in := ""
 	for i, s := range a.Files {
 		text := string(s.Data)
 		what, arg, _ := strings.Cut(s.Name, " ")
@@ -66,7 +68,10 @@ func runFile(t *testing.T, file string) {
 		case "config":
 			n.reload(text)
 		case "in":
+			in = text
 			n.send(text)
+		case "explain":
+			got = n.explain(in)
 		case "wait":
 			d, err := time.ParseDuration(arg)
 			if err != nil {
@@ -132,6 +137,7 @@ func (n *harness) refuse(calls int) {
 type consumer interface {
 	component.Component
 	component.Updater
+	component.Explainer
 	flow.LogsConsumer
 }
 
@@ -243,6 +249,36 @@ func (n *harness) out() string {
 		out = batch.AppendLogsTextAt(out, b, epoch.UnixNano())
 	}
 	return string(out)
+}
+
+// explain describes the steps for each line of a batch.
+func (n *harness) explain(text string) string {
+	n.t.Helper()
+	b := n.parse(text)
+	var out strings.Builder
+	for i := range b.Len() {
+		one := b.Rows([]int{i})
+		fmt.Fprintf(&out, "%s", batch.AppendLogsTextAt(nil, one, epoch.UnixNano()))
+		steps, err := n.c.Explain(n.t.Context(), flow.Batches{Logs: []*batch.Logs{one}})
+		if err != nil {
+			fmt.Fprintf(&out, "  error: %v\n", err)
+		}
+		for _, s := range steps {
+			fmt.Fprintf(&out, "  %s\n", strings.TrimLeft(fmt.Sprintf("%s %s %d %s (%s)", s.Within, s.Kind, s.Index, s.Name, s.Detail), " "))
+			for _, also := range s.Also {
+				fmt.Fprintf(&out, "    %s\n", also)
+			}
+			if s.Depends != "" {
+				fmt.Fprintf(&out, "    depends on %s; later: %v\n", s.Depends, s.Later)
+			}
+			for _, after := range s.After.Logs {
+				for line := range strings.Lines(string(batch.AppendLogsTextAt(nil, after, epoch.UnixNano()))) {
+					fmt.Fprintf(&out, "    %s", line)
+				}
+			}
+		}
+	}
+	return out.String()
 }
 
 func (n *harness) dropped() string {

@@ -268,6 +268,11 @@ func (p *pass) finish() *batch.Logs {
 		}
 		return &out
 	}
+	return p.copyRows()
+}
+
+// copyRows returns the remaining rows as a batch that later stages do not change.
+func (p *pass) copyRows() *batch.Logs {
 	out := *p.in
 	out.Stream, out.T, out.Line = pick(p.stream, p.rows), pick(p.t, p.rows), pick(p.line, p.rows)
 	if out.Meta = nil; p.meta != nil {

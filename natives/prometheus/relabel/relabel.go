@@ -69,4 +69,6 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 }
 
 // Explain returns the rules that change or drop a record.
-func (c *Component) Explain(one flow.Batches) []component.Step { return c.Load().Rules.Explain(one) }
+func (c *Component) Explain(_ context.Context, one flow.Batches) ([]component.Step, error) {
+	return c.Load().Rules.Explain(one), nil
+}
