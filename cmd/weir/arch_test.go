@@ -52,6 +52,8 @@ var doors = []rule{
 		why: "the web UI shows HTML that it is given, whatever it was written in"},
 	{of: []string{"charm.land/bubbletea/v2"}, only: []string{"cmd/weir$", "cmd/weir/top"},
 		why: "only weir top draws a screen"},
+	{of: []string{"github.com/peterh/liner"}, only: []string{"cmd/weir$"},
+		why: "only weir repl edits lines"},
 	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
 		why: "flags are read where the process begins"},
 }
@@ -244,6 +246,7 @@ var opening = []struct{ at, why string }{
 	{"engine/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
 	{"cmd/weir/memory", "it reads /proc"},
 	{"cmd/weir/new.go", "it creates files, and fails if one exists"},
+	{"cmd/weir/repl_history.go", "it appends to its file, in the user's cache directory"},
 	{"cmd/weirbench", "a load generator reads its own files"},
 }
 

@@ -109,3 +109,11 @@ func (m *masks) row(r row) row {
 	}
 	return metricsRow(m.metrics(r.m.Rows([]int{r.i})), 0)
 }
+
+// MaskMetrics returns b with masked secrets, as a tap shows it.
+func MaskMetrics(b *batch.Metrics, secrets []string) *batch.Metrics {
+	return newMasks(secrets).metrics(b)
+}
+
+// MaskLogs is like MaskMetrics, for log lines.
+func MaskLogs(b *batch.Logs, secrets []string) *batch.Logs { return newMasks(secrets).logs(b) }

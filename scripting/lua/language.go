@@ -79,6 +79,7 @@ type program struct {
 	def     *scripting.Definition
 	probe   *scripting.Probe
 	covered []*scripting.Covered
+	env     scripting.Env // for the modules that statements require
 
 	advise  sync.Once // fills in advices
 	advices []scripting.Finding
@@ -121,7 +122,7 @@ func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) 
 	}
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, data: map[string]scripting.Value{}, stdlib: map[string]*scripting.Module{},
-		probe: env.Probe,
+		probe: env.Probe, env: env,
 	}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m

@@ -73,6 +73,9 @@ func (v *vm) walk(limit int) *walker {
 		w.value(k)
 		w.value(x)
 	}
+	if v.prompt != nil {
+		w.value(v.prompt.env)
+	}
 	w.value(v.L)
 	return w
 }

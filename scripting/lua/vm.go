@@ -30,6 +30,7 @@ type vm struct {
 	raw    *scripting.Raw // the definition, once the file has run
 	broken bool           // it must be thrown away
 	test   *test          // nil except in a test file's VM
+	prompt *prompt        // nil until a statement is evaluated
 
 	library    library
 	readOnly   readOnlyTables

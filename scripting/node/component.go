@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,8 +160,12 @@ func (c *Component) KeepRules(previous *Component) { c.rules = previous.rules }
 
 // newWorker creates a VM, whose ctx refers to the worker's current call.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
+	return c.newLoggingWorker(args, c.report.log)
+}
+
+func (c *Component) newLoggingWorker(args map[string]any, log func(level slog.Level, pos, msg string, fields []any)) (w *worker, err error) {
 	w = newWorker()
-	w.vm, err = c.script.Program.NewVM(scripting.Host{Args: args, Log: c.report.log, Context: host.NewContext(c.host(w), c.slots, c.world, c.script.Definition)})
+	w.vm, err = c.script.Program.NewVM(scripting.Host{Args: args, Log: log, Context: host.NewContext(c.host(w), c.slots, c.world, c.script.Definition)})
 	return w, err
 }
 

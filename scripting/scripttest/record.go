@@ -136,17 +136,9 @@ func newRecordWriter(o Options, path string, r Recording) (*recordWriter, error)
 	case len((&testNode{}).outputSinks(reg)) > 0:
 		return nil, fmt.Errorf("cannot record %s: its script has several outputs", r.Node)
 	}
-	var defaults any
-	if reg.NewArgs != nil {
-		args := reg.NewArgs()
-		if d, ok := args.(interface{ SetToDefault() }); ok {
-			d.SetToDefault()
-		}
-		defaults = config.Redact(args)
-	}
 	given := maps.Clone(r.Args)
 	delete(given, "forward_to")
-	w.args = valueOf(withoutDefaults(given, defaults))
+	w.args = valueOf(withoutDefaults(given, defaultsOf(reg)))
 	return w, nil
 }
 
@@ -159,6 +151,18 @@ func (w *recordWriter) testSuffix(component string) string {
 		}
 	}
 	return "_test.lua"
+}
+
+// defaultsOf returns the default arguments of a component.
+func defaultsOf(reg component.Registration) any {
+	if reg.NewArgs == nil {
+		return nil
+	}
+	args := reg.NewArgs()
+	if d, ok := args.(interface{ SetToDefault() }); ok {
+		d.SetToDefault()
+	}
+	return config.Redact(args)
 }
 
 // withoutDefaults returns the arguments that differ from the defaults.

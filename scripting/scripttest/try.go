@@ -144,7 +144,7 @@ func (tr *Trial) run(ctx context.Context, o TryOptions, t target, c component.Ca
 	if err != nil {
 		return err
 	}
-	outside := &closedOutside{sink: reg.Sends == 0 && reg.Accepts != 0}
+	outside := &closedOutside{sink: reg.Sends == 0 && reg.Accepts != 0, refusal: errSkipped}
 	n, err := newNodeAt(ctx, o.Now, outside.catalog(c, o), t.name, body, at)
 	defer func() { tr.Outside = outside.taken() }()
 	if err != nil {

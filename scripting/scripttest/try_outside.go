@@ -25,7 +25,8 @@ const (
 // closedOutside replaces everything outside of weir in a trial. It keeps what the
 // script would have done.
 type closedOutside struct {
-	sink bool // requests succeed
+	sink    bool  // requests succeed
+	refusal error // of everything else
 
 	mu   sync.Mutex
 	kept []string
@@ -80,7 +81,7 @@ func (c *closedOutside) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.keep(what)
 	if !c.sink {
-		return nil, errSkipped
+		return nil, c.refusal
 	}
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -90,12 +91,12 @@ func (c *closedOutside) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (c *closedOutside) readFile(path string, _ int64) ([]byte, error) {
 	c.keep("read " + path)
-	return nil, errSkipped
+	return nil, c.refusal
 }
 
 func (c *closedOutside) exec(_ context.Context, cmd egress.Command) (egress.CommandResult, error) {
 	c.keep("run " + strings.Join(append([]string{cmd.Path}, cmd.Args...), " "))
-	return egress.CommandResult{}, errSkipped
+	return egress.CommandResult{}, c.refusal
 }
 
 func (c *closedOutside) lookupEnv(name string) (string, bool) {

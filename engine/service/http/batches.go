@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/tap"
 )
 
 // Limits for the shown part of a batch.
@@ -25,30 +26,34 @@ type rowsOf struct {
 	text func(dst []byte, rows []int) []byte
 }
 
-func shownMetrics(b *batch.Metrics) (s rowsOf, ok bool) {
+func shownMetrics(b *batch.Metrics, secrets []string) (s rowsOf, ok bool) {
 	if b == nil {
 		return s, false
 	}
-	return rowsOf{"row", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendText(dst, b.Rows(rows)) }}, true
+	return rowsOf{"row", b.Len(), func(dst []byte, rows []int) []byte {
+		return batch.AppendText(dst, tap.MaskMetrics(b.Rows(rows), secrets))
+	}}, true
 }
 
-func shownLogs(b *batch.Logs) (s rowsOf, ok bool) {
+func shownLogs(b *batch.Logs, secrets []string) (s rowsOf, ok bool) {
 	if b == nil {
 		return s, false
 	}
-	return rowsOf{"line", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendLogsText(dst, b.Rows(rows)) }}, true
+	return rowsOf{"line", b.Len(), func(dst []byte, rows []int) []byte {
+		return batch.AppendLogsText(dst, tap.MaskLogs(b.Rows(rows), secrets))
+	}}, true
 }
 
-// last returns the last batches in or out, at most one per signal.
-func last(of string, s *flow.Stats) (out []rowsOf) {
+// last returns the last batches in or out with masked secrets, at most one per signal.
+func last(of string, s *flow.Stats, secrets []string) (out []rowsOf) {
 	m, l := s.LastIn(), s.LastLogsIn()
 	if of == "out" {
 		m, l = s.LastOut(), s.LastLogsOut()
 	}
-	if b, ok := shownMetrics(m); ok {
+	if b, ok := shownMetrics(m, secrets); ok {
 		out = append(out, b)
 	}
-	if b, ok := shownLogs(l); ok {
+	if b, ok := shownLogs(l, secrets); ok {
 		out = append(out, b)
 	}
 	return out
@@ -79,14 +84,15 @@ func span(from, to int) []int {
 // cutLine removes an incomplete last line.
 func cutLine(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
-// lastBatch serves the last batch of a node as text: ?of=in or out, ?rows=N.
+// lastBatch serves the last batch of a node as text: ?of=in or out, ?rows=N. Secrets are
+// masked.
 func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	i, ok := find(host, r.PathValue("id"))
 	if !ok || i.Stats == nil {
 		nethttp.Error(w, fmt.Sprintf("there is no node %s", r.PathValue("id")), nethttp.StatusNotFound)
 		return
 	}
-	batches, err := pick(r.URL.Query().Get("of"), i.Stats)
+	batches, err := pick(r.URL.Query().Get("of"), i.Stats, secretsOf(host))
 	rows := defaultRows
 	if text := r.URL.Query().Get("rows"); text != "" && err == nil {
 		if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > mostRows {
@@ -107,14 +113,14 @@ func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) 
 	}
 }
 
-func pick(of string, s *flow.Stats) ([]rowsOf, error) {
-	switch out := last("out", s); {
+func pick(of string, s *flow.Stats, secrets []string) ([]rowsOf, error) {
+	switch out := last("out", s, secrets); {
 	case of == "in":
-		return last("in", s), nil
+		return last("in", s, secrets), nil
 	case of == "out", of == "" && out != nil:
 		return out, nil
 	case of == "":
-		return last("in", s), nil
+		return last("in", s, secrets), nil
 	}
 	return nil, fmt.Errorf("of must be in or out, not %q", of)
 }
