@@ -131,15 +131,23 @@ func newRecordWriter(o Options, path string, r Recording) (*recordWriter, error)
 		return nil, fmt.Errorf("cannot record %s: there is no script %s in %s; name the folder of scripts with --scripts", r.Node, r.Component, display(dir))
 	case reg.Err != nil:
 		return nil, reg.Err
-	case reg.Accepts == 0 || reg.Sends == 0:
-		return nil, fmt.Errorf("cannot record %s: only scripts that receive records and send them to other nodes can be recorded", r.Node)
+	case reg.Accepts == 0:
+		return nil, unrecordable(r, "it is a source, whose output does not follow from records that it receives", "mocks for what it reads")
+	case reg.Sends == 0:
+		return nil, unrecordable(r, "it is a sink, which sends no records to other nodes", "mocks for its requests, with input from 'weir tap "+r.Node+":in --format=exposition'")
 	case len((&testNode{}).outputSinks(reg)) > 0:
-		return nil, fmt.Errorf("cannot record %s: its script has several outputs", r.Node)
+		return nil, unrecordable(r, "its script has several outputs", "input from 'weir tap "+r.Node+":in --format=exposition', and compare :routed(NAME) for each output")
 	}
 	given := maps.Clone(r.Args)
 	delete(given, "forward_to")
 	w.args = valueOf(withoutDefaults(given, defaultsOf(reg)))
 	return w, nil
+}
+
+// unrecordable returns the error for a script that cannot be recorded, with what to write
+// instead of a recording.
+func unrecordable(r Recording, reason, instead string) error {
+	return fmt.Errorf("cannot record %s: %s; write a test by hand with %s ('weir help testing-scripts')", r.Node, reason, instead)
 }
 
 // testSuffix is the end of the name of a test in the language of a component, or in Lua.

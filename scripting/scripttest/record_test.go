@@ -95,8 +95,9 @@ func TestRecordRefuses(t *testing.T) {
 	}
 	const plain = "return weir.transform { metrics = function() end }"
 	f(`return weir.transform { needs = { http = true }, metrics = function(_, ctx) ctx.http.get("http://a/") end }`, scripttest.Recording{}, "", "an answer that was not recorded: GET http://a/")
-	f(`return weir.sink { send = function() end }`, scripttest.Recording{}, "", "only scripts that receive records and send them")
-	f(`return weir.transform { outputs = { "b" }, metrics = function() end }`, scripttest.Recording{}, "", "several outputs")
+	f(`return weir.sink { send = function() end }`, scripttest.Recording{}, "", "it is a sink, which sends no records to other nodes; write a test by hand with mocks for its requests, with input from 'weir tap ")
+	f(`return weir.transform { outputs = { "b" }, metrics = function() end }`, scripttest.Recording{}, "", "its script has several outputs; write a test by hand with input from 'weir tap ")
+	f(`return weir.source { poll = function() end }`, scripttest.Recording{}, "", "it is a source, whose output does not follow")
 	f(plain, scripttest.Recording{}, "scripts/a/y.lua", "ends in _test.lua")
 	f(plain, scripttest.Recording{Args: map[string]any{"nothing": 1.0}}, "", "nothing")
 }
