@@ -22,6 +22,7 @@ require (
 	github.com/go-sourcemap/sourcemap v2.1.3+incompatible
 	github.com/golang/snappy v1.0.0
 	github.com/google/go-cmp v0.7.0
+	github.com/google/go-dap v0.12.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/grafana/alloy/syntax v0.1.1
 	github.com/grafana/loki/pkg/push v0.0.0-20250630054201-94c0ba7b0952

@@ -51,6 +51,8 @@ type Env struct {
 	Import func(from File, path string) (File, error)
 	// Probe measures the script; it may be nil.
 	Probe *Probe
+	// Debug makes the program call a debugger; it may be nil.
+	Debug *Debug
 }
 
 // Program is a compiled component. It is safe for concurrent use.

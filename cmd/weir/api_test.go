@@ -637,13 +637,17 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: "POST /api/v0/control/{node}/quarantine/drop", path: mark + "/quarantine/drop", status: 200, body: `{}`})
 
 	// Versions.
+	const plain = "/api/v0/control/my.plain.default"
 	get("GET /api/v0/control/{node}/profile", mark+"/profile?seconds=0", 400)
 	get("GET /api/v0/control/{node}/profile", "/api/v0/control/nowhere/profile", 404)
 	w.profiles(d, call, mark+"/profile?seconds=1")
+	w.debugs(call, mark+"/debug")
+	get("POST /api/v0/control/{node}/debug", plain+"/debug", 200) // a client that disconnects at once
+	get("POST /api/v0/control/{node}/debug", mark+"/debug?where=1+%2B", 400)
+	get("POST /api/v0/control/{node}/debug", "/api/v0/control/nowhere/debug", 404)
 	get("POST /-/reload", "", 200)
 	w.save("scripts/my/plain.lua", strings.ReplaceAll(plainScript, `"1"`, `"2"`))
 	call(apiCall{route: "POST /-/reload", status: 200, header: json})
-	const plain = "/api/v0/control/my.plain.default"
 	get("GET /api/v0/control/{node}/history", plain+"/history", 200)
 	get("GET /api/v0/control/{node}/history", "/api/v0/control/nowhere/history", 404)
 	get("GET /api/v0/control/{node}/history/diff", plain+"/history/diff", 200)
@@ -697,6 +701,25 @@ func (w *apiWeir) profiles(d *apiDocument, call func(apiCall) []byte, path strin
 			return
 		}
 	}
+}
+
+// debugs begins a debug session of a node, so that another one is refused.
+func (w *apiWeir) debugs(call func(apiCall) []byte, path string) {
+	w.t.Helper()
+	body, feed := io.Pipe()
+	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.socket.URL+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	res, err := tr.RoundTrip(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	defer feed.Close()
+	call(apiCall{route: "POST /api/v0/control/{node}/debug", path: path, status: 409})
 }
 
 // session starts a session and calls f with its base URL and its cookie.

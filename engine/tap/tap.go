@@ -220,6 +220,17 @@ func (p *Printer) chosen(b flow.Batches) (rows []int) {
 	return rows
 }
 
+// Match reports whether an expression selects a record of the batches.
+func Match(where expr.Programs, b flow.Batches) bool {
+	p := Printer{o: Options{Where: &where}}
+	for r := range rowsOf(b) {
+		if p.matches(r) {
+			return true
+		}
+	}
+	return false
+}
+
 // matches reports whether Where selects a row. Records of a signal whose names
 // the expression does not know do not match.
 func (p *Printer) matches(r row) bool {

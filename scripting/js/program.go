@@ -73,6 +73,9 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 // read compiles a file and all its imports. t is set for a test file. awaitHint
 // tells authors where to use an await that is outside of a function.
 func read(f scripting.File, env scripting.Env, t *test, awaitHint string) (*program, error) {
+	if env.Debug != nil {
+		return nil, f.Error(0, hookLoad, errors.New("cannot debug JavaScript: only Lua can be debugged"))
+	}
 	if err := boundable(); err != nil {
 		return nil, &scripting.Error{File: f.Name, Err: err}
 	}

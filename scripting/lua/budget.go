@@ -226,6 +226,18 @@ func (b *budget) resume() {
 	}
 }
 
+// aside calls fn with limits of its own, which do not affect those of the call.
+func (b *budget) aside(limit time.Duration, fn func()) {
+	instr, clock, strings, threads, tripped := b.instr, b.clock, b.strings, b.threads, b.tripped
+	now := time.Now()
+	b.instr = meter{left: slice, size: slice, max: limit.Microseconds() * instructionsPerMicro}
+	b.clock = stopwatch{started: now, looked: now, limit: limit}
+	b.strings, b.threads = allowance{stringBytes, stringBytes}, maxThreads
+	fn()
+	b.instr, b.clock, b.strings, b.threads, b.tripped = instr, clock, strings, threads, tripped
+	b.resume()
+}
+
 func (b *budget) stopCall(err error) error {
 	if b.tripped == nil {
 		b.tripped = err

@@ -25,7 +25,9 @@ const coverCost = 3
 // whatever thread it runs in, and finds branches. An instruction hook would
 // have to be told the thread, and sees no branches.
 type counters struct {
-	base       int // of the file's counters
+	global     string // the function that is called
+	debugs     bool   // the calls are for a debugger, see debug.go
+	base       int    // of the file's counters
 	n          int
 	statements []scripting.Counted
 	branches   []scripting.Branch
@@ -36,7 +38,7 @@ func (p *program) cover(f scripting.File, stmts []ast.Stmt) []ast.Stmt {
 	if p.probe == nil || p.probe.Coverage == nil || f.Path == "" {
 		return stmts
 	}
-	c := &counters{base: len(p.covered) * coverCounters}
+	c := &counters{global: coverGlobal, base: len(p.covered) * coverCounters}
 	out := c.stmts(stmts)
 	if c.n > coverCounters {
 		return stmts // no file of MaxFileSize comes near
@@ -57,14 +59,24 @@ func (v *vm) hit(L *lua.LState) int {
 func (c *counters) counter(line int) (ast.Stmt, int) {
 	n := c.n
 	c.n++
-	fn, arg := &ast.IdentExpr{Value: coverGlobal}, &ast.NumberExpr{Value: strconv.Itoa(c.base + n)}
+	arg := &ast.NumberExpr{Value: strconv.Itoa(c.base + n)}
+	arg.SetLine(line)
+	arg.SetLastLine(line)
+	stmt := &ast.FuncCallStmt{Expr: callGlobal(c.global, arg, line)}
+	stmt.SetLine(line)
+	stmt.SetLastLine(line)
+	return stmt, n
+}
+
+// callGlobal returns a call of a global function.
+func callGlobal(name string, arg ast.Expr, line int) *ast.FuncCallExpr {
+	fn := &ast.IdentExpr{Value: name}
 	call := &ast.FuncCallExpr{Func: fn, Args: []ast.Expr{arg}}
-	stmt := &ast.FuncCallStmt{Expr: call}
-	for _, at := range []ast.PositionHolder{fn, arg, call, stmt} {
+	for _, at := range []ast.PositionHolder{fn, call} {
 		at.SetLine(line)
 		at.SetLastLine(line)
 	}
-	return stmt, n
+	return call
 }
 
 // stmts returns the statements with calls before them. Labels have none: they
@@ -81,6 +93,9 @@ func (c *counters) stmts(ss []ast.Stmt) []ast.Stmt {
 			}
 		}
 		c.inside(s)
+		if r, ok := s.(*ast.ReturnStmt); ok && c.debugs {
+			keepFrame(r)
+		}
 		out = append(out, s)
 	}
 	return out
@@ -98,11 +113,16 @@ func countable(s ast.Stmt) bool {
 // alone there: the tree of a long chain would become as deep.
 func (c *counters) branch(s *ast.IfStmt, counter int) {
 	b := scripting.Branch{Line: s.Line(), If: counter}
+	in := functionsIn(c.function)
 	for s != nil {
-		c.expr(s.Condition)
-		call, n := c.counter(s.Line())
-		b.Arms = append(b.Arms, n)
-		s.Then = append([]ast.Stmt{call}, c.stmts(s.Then)...)
+		in.expr(s.Condition)
+		if c.debugs {
+			s.Then = c.stmts(s.Then)
+		} else {
+			call, n := c.counter(s.Line())
+			b.Arms = append(b.Arms, n)
+			s.Then = append([]ast.Stmt{call}, c.stmts(s.Then)...)
+		}
 		var next *ast.IfStmt
 		if len(s.Else) == 1 {
 			next, _ = s.Else[0].(*ast.IfStmt)
@@ -115,81 +135,105 @@ func (c *counters) branch(s *ast.IfStmt, counter int) {
 	c.branches = append(c.branches, b)
 }
 
-// inside visits what a statement is made of, but for an if.
-func (c *counters) inside(s ast.Stmt) {
-	switch s := s.(type) {
-	case *ast.AssignStmt:
-		c.exprs(s.Lhs)
-		c.exprs(s.Rhs)
-	case *ast.LocalAssignStmt:
-		c.exprs(s.Exprs)
-	case *ast.FuncCallStmt:
-		c.expr(s.Expr)
-	case *ast.DoBlockStmt:
-		s.Stmts = c.stmts(s.Stmts)
-	case *ast.WhileStmt:
-		c.expr(s.Condition)
-		s.Stmts = c.stmts(s.Stmts)
-	case *ast.RepeatStmt:
-		c.expr(s.Condition)
-		s.Stmts = c.stmts(s.Stmts)
-	case *ast.NumberForStmt:
-		c.exprs([]ast.Expr{s.Init, s.Limit, s.Step})
-		s.Stmts = c.stmts(s.Stmts)
-	case *ast.GenericForStmt:
-		c.exprs(s.Exprs)
-		s.Stmts = c.stmts(s.Stmts)
-	case *ast.FuncDefStmt:
-		s.Func.Stmts = c.stmts(s.Func.Stmts)
-	case *ast.ReturnStmt:
-		c.exprs(s.Exprs)
+// function inserts calls into a function.
+func (c *counters) function(f *ast.FunctionExpr) {
+	f.Stmts = c.stmts(f.Stmts)
+	if c.debugs {
+		f.Stmts = append([]ast.Stmt{position(f.Line())}, f.Stmts...)
 	}
 }
 
-func (c *counters) exprs(es []ast.Expr) {
+// inside visits what a statement is made of, but for an if.
+func (c *counters) inside(s ast.Stmt) {
+	functionsIn(c.function).stmt(s)
+	switch s := s.(type) {
+	case *ast.DoBlockStmt:
+		s.Stmts = c.stmts(s.Stmts)
+	case *ast.WhileStmt:
+		s.Stmts = c.stmts(s.Stmts)
+	case *ast.RepeatStmt:
+		s.Stmts = c.stmts(s.Stmts)
+	case *ast.NumberForStmt:
+		s.Stmts = c.stmts(s.Stmts)
+	case *ast.GenericForStmt:
+		s.Stmts = c.stmts(s.Stmts)
+	}
+}
+
+// functionsIn is called with the functions in the expressions of statements,
+// but not with functions in functions.
+type functionsIn func(*ast.FunctionExpr)
+
+// stmt visits the expressions of a statement, but not those of its blocks, nor of
+// an if.
+func (f functionsIn) stmt(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		f.exprs(s.Lhs)
+		f.exprs(s.Rhs)
+	case *ast.LocalAssignStmt:
+		f.exprs(s.Exprs)
+	case *ast.FuncCallStmt:
+		f.expr(s.Expr)
+	case *ast.WhileStmt:
+		f.expr(s.Condition)
+	case *ast.RepeatStmt:
+		f.expr(s.Condition)
+	case *ast.NumberForStmt:
+		f.exprs([]ast.Expr{s.Init, s.Limit, s.Step})
+	case *ast.GenericForStmt:
+		f.exprs(s.Exprs)
+	case *ast.FuncDefStmt:
+		f(s.Func)
+	case *ast.ReturnStmt:
+		f.exprs(s.Exprs)
+	}
+}
+
+func (f functionsIn) exprs(es []ast.Expr) {
 	for _, e := range es {
-		c.expr(e)
+		f.expr(e)
 	}
 }
 
 // expr finds functions in an expression.
-func (c *counters) expr(e ast.Expr) {
+func (f functionsIn) expr(e ast.Expr) {
 	switch e := e.(type) {
 	case *ast.AttrGetExpr:
-		c.expr(e.Object)
-		c.expr(e.Key)
+		f.expr(e.Object)
+		f.expr(e.Key)
 	case *ast.TableExpr:
-		for _, f := range e.Fields {
-			c.expr(f.Key)
-			c.expr(f.Value)
+		for _, field := range e.Fields {
+			f.expr(field.Key)
+			f.expr(field.Value)
 		}
 	case *ast.FuncCallExpr:
-		c.expr(e.Func)
-		c.expr(e.Receiver)
-		c.exprs(e.Args)
+		f.expr(e.Func)
+		f.expr(e.Receiver)
+		f.exprs(e.Args)
 	case *ast.LogicalOpExpr:
-		c.exprs([]ast.Expr{e.Lhs, e.Rhs})
+		f.exprs([]ast.Expr{e.Lhs, e.Rhs})
 	case *ast.RelationalOpExpr:
-		c.exprs([]ast.Expr{e.Lhs, e.Rhs})
+		f.exprs([]ast.Expr{e.Lhs, e.Rhs})
 	case *ast.ArithmeticOpExpr:
-		c.exprs([]ast.Expr{e.Lhs, e.Rhs})
+		f.exprs([]ast.Expr{e.Lhs, e.Rhs})
 	case *ast.StringConcatOpExpr:
 		// A long a .. b .. c is a list to the right.
 		for e != nil {
-			c.expr(e.Lhs)
+			f.expr(e.Lhs)
 			next, _ := e.Rhs.(*ast.StringConcatOpExpr)
 			if next == nil {
-				c.expr(e.Rhs)
+				f.expr(e.Rhs)
 			}
 			e = next
 		}
 	case *ast.UnaryMinusOpExpr:
-		c.expr(e.Expr)
+		f.expr(e.Expr)
 	case *ast.UnaryNotOpExpr:
-		c.expr(e.Expr)
+		f.expr(e.Expr)
 	case *ast.UnaryLenOpExpr:
-		c.expr(e.Expr)
+		f.expr(e.Expr)
 	case *ast.FunctionExpr:
-		e.Stmts = c.stmts(e.Stmts)
+		f(e)
 	}
 }

@@ -80,6 +80,8 @@ type program struct {
 	probe   *scripting.Probe
 	covered []*scripting.Covered
 	env     scripting.Env // for the modules that statements require
+	debug   *scripting.Debug
+	marks   []mark // see debug.go
 
 	advise  sync.Once // fills in advices
 	advices []scripting.Finding
@@ -122,12 +124,12 @@ func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) 
 	}
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, data: map[string]scripting.Value{}, stdlib: map[string]*scripting.Module{},
-		probe: env.Probe, env: env,
+		probe: env.Probe, debug: env.Debug, env: env,
 	}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
-	main, err := compile(f, kind, p.cover)
+	main, err := p.compile(f, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			p.data[r.name] = x
 			continue
 		}
-		m, err := compile(f, componentFile, p.cover)
+		m, err := p.compile(f, componentFile)
 		if err != nil {
 			*errs = append(*errs, err)
 			continue
@@ -185,6 +187,17 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 		p.files[f.Name] = m
 		p.require(m, env, errs)
 	}
+}
+
+// compile compiles a file of the program.
+func (p *program) compile(f scripting.File, kind fileKind) (*chunk, error) {
+	first := len(p.marks)
+	c, err := compile(f, kind, func(f scripting.File, stmts []ast.Stmt) []ast.Stmt { return p.mark(f, p.cover(f, stmts)) })
+	if err != nil {
+		return nil, err
+	}
+	p.findLocals(c, first)
+	return c, nil
 }
 
 // compile compiles a file. change may change its tree before; nil: it does not.

@@ -31,6 +31,7 @@ type vm struct {
 	broken bool           // it must be thrown away
 	test   *test          // nil except in a test file's VM
 	prompt *prompt        // nil until a statement is evaluated
+	aside  bool           // it runs code for a debugger
 
 	library    library
 	readOnly   readOnlyTables
@@ -143,6 +144,10 @@ func (v *vm) openGlobals() {
 	}
 	env := from(lib(lua.OpenBase, ""), fromBase, v.baseLib(), "")
 	v.library.next = env.RawGetString("next").(*lua.LFunction)
+	if v.prog.debug != nil {
+		env.RawSetString(debugGlobal, L.NewFunction(v.atMark))
+		env.RawSetString(returnGlobal, L.NewFunction(func(L *lua.LState) int { return L.GetTop() }))
+	}
 	env.RawSetString("_VERSION", lua.LString("Lua 5.1"))
 	math_ := from(lib(lua.OpenMath, lua.MathLibName), fromMath, nil, "math.")
 	math_.RawSetString("pi", lua.LNumber(math.Pi))

@@ -35,7 +35,9 @@ type Component struct {
 	block    block.Script
 	mem      *memory
 	instance *instance
-	rules    uint64 // the version of the rules in batch.Outputs
+	views    view.Options // of instance
+	debugged bool         // it is a copy for a debugger, which makes it slower
+	rules    uint64       // the version of the rules in batch.Outputs
 	report   *reporter
 	health   *healths
 
@@ -110,7 +112,8 @@ func New(s *Script, o component.Options, args any, previous component.Component)
 	if s.Definition.Kind == scripting.Sink {
 		c.mem.openOutbox(o)
 	}
-	c.instance = c.mem.next(view.Options{Args: exprs, Outputs: len(s.Definition.Outputs), MaxMade: int64(a.Script.Limits.Output)})
+	c.views = view.Options{Args: exprs, Outputs: len(s.Definition.Outputs), MaxMade: int64(a.Script.Limits.Output)}
+	c.instance = c.mem.next(c.views)
 	c.rules = c.instance.number
 	o.Health = func(h component.Health) {
 		if h.Reason != "" {
@@ -300,6 +303,9 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 // accept returns nil once b is accepted. The step shadow keeps batches then, so that
 // one that its source sends again is kept once.
 func (c *Component) accept(ctx context.Context, b payload) error {
+	if d := c.mem.debugger.Load(); d != nil {
+		d.offer(b)
+	}
 	err := c.kind.accept(ctx, b)
 	if err == nil && c.shadows() {
 		c.mem.recent.add(b, int64(c.block.Shadow.InputSize))

@@ -29,6 +29,7 @@ func (c *Component) controls() *controls {
 	c.historyRoutes(m)
 	m.handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
 	m.handle("GET /profile", c.serveProfile, profileOperation)
+	m.handle("POST /debug", c.serveDebug, debugOperation)
 	return m
 }
 
@@ -108,6 +109,15 @@ var (
 		Params: []api.Param{{Name: "decision", Doc: "promote or rollback"}},
 		Answers: []api.Answer{api.Plain("The decision was followed; the text describes the change."), api.Refused(http.StatusNotFound, "There is no such node or decision."),
 			api.Refused(http.StatusConflict, "There is no canary.")},
+	}
+	debugOperation = api.Operation{
+		ID: "debug", Summary: "Debugs a copy of a script with the Debug Adapter Protocol.",
+		Text: "The body is the stream of the client's messages, which may not end before the session does; the response is the stream of weir's messages. " +
+			"The session ends when the client disconnects, the node is removed or weir stops.",
+		Params: []api.Param{{Name: "where", Doc: "An expression; only batches with a record for which it is true are passed to the copy."}},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The messages.", Types: []string{"application/octet-stream"}},
+			api.Refused(http.StatusBadRequest, "where is invalid."), api.NotFound,
+			api.Refused(http.StatusConflict, "The node is being debugged already, or is not a transform.")},
 	}
 	profileOperation = api.Operation{
 		ID: "profile", Summary: "Takes a profile of the lines of a script.",

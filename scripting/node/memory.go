@@ -36,7 +36,8 @@ type memory struct {
 	shadowed   atomic.Pointer[Difference]        // what the step shadow found last
 	profile    atomic.Pointer[scripting.Profile] // nil: nobody profiles the node
 	recorder   host.Recorder
-	canaryTurn chan struct{} // capacity 1, held while a new version may have a canary
+	debugger   atomic.Pointer[debugger] // nil: nobody debugs the node
+	canaryTurn chan struct{}            // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex
 	current *Component // the newest component whose Run was called

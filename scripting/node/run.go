@@ -101,6 +101,9 @@ func (k *call) limits(records int) *scripting.Call {
 		Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: int(k.shareOf(records, emit)),
 		Now: k.Now, Failed: w.failed, Profile: c.mem.profile.Load(),
 	}
+	if c.debugged {
+		w.limits.Time *= debugTime
+	}
 	if k.run != nil {
 		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume
 	}

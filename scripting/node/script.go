@@ -16,5 +16,7 @@ type Script struct {
 	Outside    host.Outside
 	Modules    []*scripting.Module                   // the standard library
 	Recompile  func(scripting.File) (*Script, error) // compiles another text as the same component
-	History    *History                              // nil if its versions are not kept
+	// Debug compiles the script again, with a debugger.
+	Debug   func(*scripting.Debug) (scripting.Program, error)
+	History *History // nil if its versions are not kept
 }

@@ -44,13 +44,14 @@ func (c *Component) Compare(ctx context.Context, s *Script, args any) (d *Differ
 		return d, nil
 	}
 	now := stopped{c.opts.Clock, c.opts.Clock.Now()}
-	before, err := c.newRehearsal(ctx, c.script, c.args, now)
+	stage := rehearsalOptions{what: "the step shadow", clock: now, log: slog.New(slog.DiscardHandler)}
+	before, err := c.newRehearsal(ctx, c.script, c.args, stage)
 	if err != nil {
 		d.Note = "cannot start a copy of the running version: " + err.Error()
 		return d, nil
 	}
 	defer before.close()
-	after, err := c.newRehearsal(ctx, s, args, now)
+	after, err := c.newRehearsal(ctx, s, args, stage)
 	if err != nil {
 		if d.External = after.outside.exceeds(before.outside); d.External != "" {
 			d.Note = "setup needs an external system: " + err.Error()
@@ -100,25 +101,34 @@ type rehearsal struct {
 	took    time.Duration // in batches that were compared
 }
 
+// rehearsalOptions are the surroundings of a rehearsal.
+type rehearsalOptions struct {
+	what     string // for errors
+	clock    clock.Clock
+	log      *slog.Logger
+	debugged bool // see Component
+}
+
 // newRehearsal builds a version apart from the graph, with a copy of the node's state.
 // The result is there even with an error.
-func (c *Component) newRehearsal(ctx context.Context, s *Script, args any, now stopped) (*rehearsal, error) {
-	r := &rehearsal{outside: &replayed{answers: &c.mem.answers, refused: map[answerKey]string{}}}
+func (c *Component) newRehearsal(ctx context.Context, s *Script, args any, ro rehearsalOptions) (*rehearsal, error) {
+	r := &rehearsal{outside: &replayed{answers: &c.mem.answers, what: ro.what, refused: map[answerKey]string{}}}
 	script := *s
 	script.Outside.HTTP, script.Outside.Exec = r.outside, r.outside.exec
 	o := component.Options{
-		ID: c.opts.ID, Position: c.opts.Position, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
-		UserAgent: c.opts.UserAgent, Clock: now, Stats: new(flow.Stats), Health: func(component.Health) {}, Export: func(any) {},
+		ID: c.opts.ID, Position: c.opts.Position, Logger: ro.log, Registerer: prometheus.NewRegistry(),
+		UserAgent: c.opts.UserAgent, Clock: ro.clock, Stats: new(flow.Stats), Health: func(component.Health) {}, Export: func(any) {},
 	}
 	mem := newMemory()
 	mem.quarantine = newQuarantined(o)
 	if c.state != nil {
-		mem.state = &nodeState{store: c.state.store.Copy(now.at.UnixMilli()), loaded: true}
+		mem.state = &nodeState{store: c.state.store.Copy(ro.clock.Now().UnixMilli()), loaded: true}
 	}
 	var err error
 	if r.c, err = New(&script, o, args, &Component{mem: mem}); err != nil {
 		return r, err
 	}
+	r.c.debugged = ro.debugged
 	if s.Definition.Setup {
 		if err := r.c.runHook(ctx, &scripting.Hook{Name: "setup"}); err != nil {
 			r.close()

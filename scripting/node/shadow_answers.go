@@ -176,6 +176,7 @@ func commandKey(c egress.Command) answerKey {
 // the kept answers, and refuses everything else. It is safe for concurrent use.
 type replayed struct {
 	answers *answers
+	what    string // what processes the input
 
 	mu      sync.Mutex
 	refused map[answerKey]string // since forget, and how it is shown
@@ -188,7 +189,7 @@ func (o *replayed) answer(key answerKey, shown string) (*keptAnswer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refused[key] = shown
-	return nil, fmt.Errorf("the step shadow sends no requests and runs no programs, and the running version has no recent answer for %s", shown)
+	return nil, fmt.Errorf("%s sends no requests and runs no programs, and the running version has no recent answer for %s", o.what, shown)
 }
 
 // RoundTrip answers a request.

@@ -318,6 +318,12 @@ func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, 
 		other.Version = again.version()
 		return &other.Script, register(other, scripting.Header{}, false).Err
 	}
+	s.Debug = func(d *scripting.Debug) (scripting.Program, error) {
+		again := &dependencies{c: c, language: deps.language, embedded: deps.embedded, stored: deps.stored}
+		env := again.env(nil)
+		env.Debug = d
+		return deps.language.Compile(f, env)
+	}
 	return s, nil
 }
 

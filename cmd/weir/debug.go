@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func debugCommand(t *terminal) *cobra.Command {
+	var dir, where, listen string
+	cmd := &cobra.Command{
+		Use:   "debug NODE",
+		Short: "Debug a copy of a running script with an editor",
+		Long: `Debug the script of a node of the weir that runs with the storage path, with an editor
+or another client of the Debug Adapter Protocol. Without --listen, weir reads the
+messages of the client from the standard input and writes its own to the standard
+output, for editors that start a debug adapter. With --listen, it waits for clients at
+an address of this machine, one after another, until Ctrl-C. Any user of the machine
+can connect to that address and read what the script reads.
+
+A copy of the script, with a copy of the node's state, gets the batches that arrive at
+the node. While the copy is stopped at a breakpoint, the node goes on, and batches that
+arrive meanwhile are not passed to the copy. With --where, it gets only batches with a
+record for which an expression is true; 'weir help expr' describes expressions. What
+the copy returns is shown and not sent. It cannot make requests or run programs. If the
+script is reloaded, a copy of the new version continues.
+
+The node must be a script in Lua that receives records and sends them on. The page about
+writing components describes what is different in the copy.
+
+The exit code is 0 when the session has ended, 1 if the node does not exist or cannot be
+debugged, and 2 if no weir runs with the storage path.`,
+		Example: `  weir debug http.paths.default --listen 127.0.0.1:4711
+  weir debug logs.dedupe.app --where='line contains "error"' --listen 127.0.0.1:4711`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("debug takes the name of one node")
+			}
+			if listen == "" {
+				return nil
+			}
+			if a, err := netip.ParseAddrPort(listen); err != nil || !a.Addr().IsLoopback() {
+				return fmt.Errorf("--listen must be an address of this machine with a port, such as 127.0.0.1:4711, not %q", listen)
+			}
+			return nil
+		},
+		ValidArgsFunction: scriptedNodes(&dir),
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			if err := checkStorage(dir); err != nil {
+				return err
+			}
+			if err := checkScripted(cmd.Context(), dir, args[0], "cannot be debugged"); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			u := url.URL{Path: "/api/v0/control/" + args[0] + "/debug"}
+			if where != "" {
+				u.RawQuery = url.Values{"where": {where}}.Encode()
+			}
+			if listen != "" {
+				return listenDebug(ctx, t, dir, u.String(), listen)
+			}
+			err := relayDebug(ctx, dir, u.String(), cmd.InOrStdin(), t.out)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}),
+	}
+	storageFlag(cmd.Flags(), &dir)
+	cmd.Flags().StringVar(&where, "where", "", "an expression that selects batches")
+	cmd.Flags().StringVar(&listen, "listen", "", "address for clients, such as 127.0.0.1:4711 (default: the standard input and output)")
+	return cmd
+}
+
+// listenDebug serves one client after another until ctx ends, or a client cannot debug
+// the node.
+func listenDebug(ctx context.Context, t *terminal, dir, path, addr string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("cannot wait for a debugger: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer l.Close()
+	t.printStatus("listening", fmt.Sprintf("at %s for a debugger; ctrl-C ends", l.Addr()))
+	for {
+		conn, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot wait for a debugger: %w", err)
+		}
+		t.printStatus("debugging", "a debugger has connected")
+		err = relayDebug(ctx, dir, path, conn, conn)
+		conn.Close()
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		t.printStatus("ended", "the session has ended")
+	}
+}
+
+// relayDebug passes the messages of a client to weir, and those of weir to the client,
+// until one of them ends. It may leave a goroutine that waits for in.
+func relayDebug(ctx context.Context, dir, path string, in io.Reader, out io.Writer) error {
+	body, feed := io.Pipe()
+	defer body.Close()
+	go func() {
+		_, err := io.Copy(feed, in)
+		feed.CloseWithError(err)
+	}()
+	answer, err := ask(ctx, dir, http.MethodPost, path, "", body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if _, err := io.Copy(out, answer); err != nil && ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("cannot pass on the messages of the debugger: %w", err)
+	}
+	return nil
+}
