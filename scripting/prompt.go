@@ -49,17 +49,22 @@ const (
 )
 
 // WordsAt returns the path of names at the end of a text, which separators are between,
-// and the part of a word after the last separator.
+// and the part of a word after the last separator. If the text before them is not a name,
+// the path begins with "".
 func WordsAt(text, separators string) (path []string, typed string) {
 	at := len(text)
 	for at > 0 && (isNameByte(text[at-1]) || strings.IndexByte(separators, text[at-1]) >= 0) {
 		at--
 	}
-	words := strings.FieldsFunc(text[at:], func(r rune) bool { return strings.ContainsRune(separators, r) })
-	if end := len(text); end > at && strings.IndexByte(separators, text[end-1]) < 0 {
-		return words[:len(words)-1], words[len(words)-1]
+	words := []string{""}
+	for _, c := range []byte(text[at:]) {
+		if strings.IndexByte(separators, c) >= 0 {
+			words = append(words, "")
+		} else {
+			words[len(words)-1] += string(rune(c))
+		}
 	}
-	return words, ""
+	return words[:len(words)-1], words[len(words)-1]
 }
 
 func isNameByte(c byte) bool {

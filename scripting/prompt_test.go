@@ -20,5 +20,6 @@ func TestWordsAt(t *testing.T) {
 	f("batch:co", []string{"batch"}, "co")
 	f("f(ctx.state.", []string{"ctx", "state"}, "")
 	f("1 + ", nil, "")
-	f("é.x", nil, "x")
+	f("é.x", []string{""}, "x")
+	f("batch[1].", []string{""}, "")
 }
