@@ -18,6 +18,7 @@ const (
 	LintReadOnly       = "read-only"
 	LintMissingNeed    = "missing-need"
 	LintSeriesHook     = "series-hook"
+	LintGlobalWrite    = "global-write"
 	LintPerRecord      = "per-record"
 	LintUnboundedCache = "unbounded-cache"
 	LintSlowPattern    = "slow-pattern"
@@ -32,7 +33,7 @@ const LintMutate = "mutate"
 // LintMutate. It is not changed.
 var LintIDs = []string{
 	LintUnknownMember, LintUnknownGlobal, LintUnknownKey, LintUnknownOutput, LintWrongArgument, LintMissingColon,
-	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintSeriesHook, LintPerRecord,
+	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintGlobalWrite, LintSeriesHook, LintPerRecord,
 	LintUnboundedCache, LintSlowPattern, LintUnusedNeed,
 }
 

@@ -35,9 +35,10 @@ func (p *program) lint(names globals) {
 		if c == p.main && p.test == nil {
 			def = p.def
 		}
-		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}}
+		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}, bounded: map[string]bool{}}
 		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
 		l.findUnknown()
+		l.findBounded()
 		l.node(c.tree, (*lintScope)(nil).inner())
 		if def != nil {
 			var all []scripting.File
@@ -100,6 +101,8 @@ type linter struct {
 	rules   api.Rules
 	globals globals
 	loose   map[string]bool // names without checks: they are assigned to, or used in typeof
+	bounded map[string]bool // names of objects that do not only grow
+	depth   int             // of functions
 	found   []scripting.Finding
 	exprs   []scripting.Expr
 	seen    map[string]bool // findings, because a function may be visited twice
@@ -117,6 +120,7 @@ type kept struct {
 	promise  *known   // the value of a promise
 	tuple    []*known // the elements of an array
 	fn       ast.Node // a function of this file
+	long     string   // the kind of an object that lives as long as its VM: {}, Map or Set
 	scope    *lintScope
 }
 
@@ -283,6 +287,7 @@ func (l *linter) loop(into ast.ForInto, k *known, body ast.Statement, sc *lintSc
 	case *ast.ForIntoVar:
 		l.bind(into.Binding.Target, k, sc)
 	case *ast.ForIntoExpression:
+		l.write(into.Expression, sc)
 		l.expr(into.Expression, sc)
 	}
 	l.node(body, in)
@@ -347,6 +352,9 @@ func (l *linter) bindings(bs []*ast.Binding, sc *lintScope) {
 		var k *known
 		if b.Initializer != nil {
 			k = l.expr(b.Initializer, sc)
+			if long := l.keptBetweenCalls(b); long != nil {
+				k = long
+			}
 		}
 		l.bind(b.Target, k, sc)
 	}
@@ -424,6 +432,8 @@ func (l *linter) function(n ast.Node, sc *lintScope, params []*known) {
 	if list.Rest != nil {
 		l.bind(list.Rest, nil, in)
 	}
+	l.depth++
+	defer func() { l.depth-- }()
 	switch f := n.(type) {
 	case *ast.FunctionLiteral:
 		l.body(f.Body.List, f.DeclarationList, in)

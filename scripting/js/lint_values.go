@@ -10,6 +10,7 @@ import (
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/parser"
+	"github.com/dop251/goja/token"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
@@ -54,6 +55,16 @@ func (l *linter) expr(e ast.Expression, sc *lintScope) *known {
 		return l.call(e, sc)
 	case *ast.AssignExpression:
 		l.assign(e, sc)
+	case *ast.UnaryExpression:
+		switch e.Operator {
+		case token.INCREMENT, token.DECREMENT:
+			l.write(e.Operand, sc)
+		case token.DELETE:
+			if dot, ok := e.Operand.(*ast.DotExpression); ok {
+				l.write(dot, sc)
+			}
+		}
+		l.inside(e, sc)
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
 		l.function(e, sc, nil)
 		return &known{Own: kept{fn: e, scope: sc}}
@@ -141,6 +152,7 @@ var ofObjects = map[string]bool{
 // assign checks the target of an assignment.
 func (l *linter) assign(e *ast.AssignExpression, sc *lintScope) {
 	l.expr(e.Right, sc)
+	l.write(e.Left, sc)
 	switch left := e.Left.(type) {
 	case *ast.DotExpression:
 		owner := l.expr(left.Left, sc)
@@ -166,6 +178,7 @@ func (l *linter) call(e *ast.CallExpression, sc *lintScope) *known {
 		}
 		return k
 	case f == nil || f.Fn == nil:
+		l.grown(e, sc)
 		l.ofGlobal(e.Callee, sc)
 		l.called(f, e.Callee)
 		for _, a := range args {

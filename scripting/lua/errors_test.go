@@ -43,8 +43,8 @@ func TestLoadErrors(t *testing.T) {
 	f("half", head+"return weir.transform {\n  metrics = function(batch, ctx)\n    batch:dr",
 		`embedded/test/script.lua:4: syntax error at the end of the file`, `  4 | batch:dr`, `  hint: an end or a bracket is missing`)
 	f("global", head+"count = 0\nreturn weir.transform { metrics = function()\n  total = 1\nend }",
-		`embedded/test/script.lua:2: cannot assign to global "count": globals are read-only`, `  2 | count = 0`, `  hint: write local count`,
-		`embedded/test/script.lua:4: cannot assign to global "total": globals are read-only`, `  4 | total = 1`, `  hint: write local total`)
+		`embedded/test/script.lua:2: cannot assign to global "count": globals are read-only [global-write]`, `  2 | count = 0`, `  hint: write local count`,
+		`embedded/test/script.lua:4: cannot assign to global "total": globals are read-only [global-write]`, `  4 | total = 1`, `  hint: write local total`)
 	f("unknown keys", head+"return weir.transform {\n  metrcs = function() end,\n  metrics = function() end,\n  logs = {},\n}",
 		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, sends, on_error, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
 		`  hint: did you mean metrics?`,

@@ -310,7 +310,7 @@ func globalWrites(f scripting.File, p *lua.FunctionProto, errs []error) []error 
 		}
 		name := p.Constants[inst&0x3ffff].String()
 		e := f.Error(p.DbgSourcePositions[pc], "load", fmt.Errorf("cannot assign to global %q: globals are read-only", name))
-		e.Hint = "write local " + name
+		e.ID, e.Hint = scripting.LintGlobalWrite, "write local "+name
 		errs = append(errs, e)
 	}
 	for _, sub := range p.FunctionPrototypes {
