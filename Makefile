@@ -67,6 +67,9 @@ check: lint generated platforms race tsc ui recipes ## everything that must hold
 	$(GO) run ./cmd/weir check scripts
 	$(GO) run ./cmd/weir test scripts
 
+mutants: ## change the code of the scripts that ship in small ways; the tests must notice each change
+	$(GO) run ./cmd/weir test --mutate=10m --mutate-threshold=100 scripts
+
 integration: build ## the faults and counterparts that need real servers, and the web UI in a browser
 	npm --prefix ui ci --silent
 	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
@@ -96,4 +99,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run quick test race race-all lint generated platforms check tsc ui recipes integration bench bench-stages peers bench-peers bench-logs faults fuzz
+.PHONY: help build run quick test race race-all lint generated platforms check tsc ui recipes mutants integration bench bench-stages peers bench-peers bench-logs faults fuzz

@@ -50,9 +50,9 @@ local function luhn(s)
     local d = digits:byte(#digits + 1 - i) - 48
     if i % 2 == 0 then
       d = d * 2
-      if d > 9 then d = d - 9 end
+      if d >= 10 then d = d - 9 end
     end
-    sum = sum + d
+    sum = sum + d -- weir:ignore mutate a negative sum has the same remainder
   end
   return sum % 10 == 0
 end
@@ -90,21 +90,17 @@ for i, k in ipairs(KINDS) do
   k.re, KNOWN[i] = assert(re.compile(k.pattern)), k.name
 end
 
--- worth reports whether s may have what kind k is.
+-- worth reports whether s may have what kind k is. It saves time: if it is true too
+-- often, the pattern of the kind does not match.
 local find, lower = string.find, string.lower
 local function worth(k, s)
-  local has = k.has
-  if has then
-    local from, any = k.fold and lower(s) or s, false
-    for i = 1, #has do
-      if find(from, has[i], 1, true) then
-        any = true
-        break
-      end
-    end
-    if not any then return false end
+  if k.hint and not find(s, k.hint) then return false end -- weir:ignore mutate saves time only
+  if not k.has then return true end
+  local from = k.fold and lower(s) or s
+  for i = 1, #k.has do
+    if find(from, k.has[i], 1, true) then return true end -- weir:ignore mutate as a pattern, each text matches at least itself
   end
-  return not k.hint or find(s, k.hint) ~= nil
+  return false -- weir:ignore mutate saves time only
 end
 
 -- MARGIN is what goes of the end of a text that was cut, in bytes: it is longer than
@@ -118,7 +114,7 @@ for c in (" \t\r\n\"',;&"):gmatch "." do BREAKS[c:byte()] = true end
 -- margin returns s, the beginning of a text, without its last bytes and the word
 -- that they begin in.
 local function margin(s)
-  local n = #s - MARGIN
+  local n = math.max(0, #s - MARGIN)
   while n > 0 and not BREAKS[s:byte(n)] do n = n - 1 end
   return s:sub(1, n)
 end
@@ -145,7 +141,7 @@ return weir.transform {
     end
     local names = {}
     for name in pairs(args.also) do names[#names + 1] = name end
-    table.sort(names)
+    table.sort(names) -- weir:ignore mutate pairs happens to have this order
     for _, name in ipairs(names) do rules[#rules + 1] = { name = name, re = args.also[name] } end
 
     local function mark(name, text)
