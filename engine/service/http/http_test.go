@@ -263,7 +263,7 @@ func TestErrors(t *testing.T) {
 type failing struct{ server }
 
 func (failing) Handler() nethttp.Handler {
-	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { nethttp.Error(w, "mine", 418) })
+	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { nethttp.Error(w, "mine", nethttp.StatusTeapot) })
 }
 func (f failing) Control() nethttp.Handler { return f.Handler() }
 
