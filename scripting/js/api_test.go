@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/hostiletest"
 )
 
 // checked wraps statements, which may say assert, into the hook metrics.
@@ -497,6 +498,9 @@ func TestTextsAndNumbers(t *testing.T) {
 // TestHoardingData keeps what scripts get of batches outside of the hooks, call by
 // call, until the VM is thrown away.
 func TestHoardingData(t *testing.T) {
+	if hostiletest.RaceDetector && testing.Short() {
+		t.Skip("it fills the memory of VMs, which takes minutes")
+	}
 	f := func(keep string) {
 		t.Helper()
 		t.Run(keep, func(t *testing.T) {

@@ -191,6 +191,9 @@ func TestHostileFiles(t *testing.T) {
 // TestHoarding fills tables outside of the hooks, call by call, until the VM
 // is thrown away, within a call or after it, and the next VM starts again.
 func TestHoarding(t *testing.T) {
+	if hostiletest.RaceDetector && testing.Short() {
+		t.Skip("it fills the memory of VMs, which takes minutes")
+	}
 	f := func(name, locals, body string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {

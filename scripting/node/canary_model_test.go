@@ -366,6 +366,9 @@ func (m *canaryModel) checkBatch(states []modelState, got map[string]string) {
 // versions, promotions, rollbacks and changes of arguments, while batches are sent, and
 // compares which version has processed which record with a model.
 func TestCanaryModel(t *testing.T) {
+	if raceDetector && testing.Short() {
+		*canarySeeds = min(*canarySeeds, 4) // one for each mode
+	}
 	modes := []string{`concurrency = "ordered"`, `concurrency = "single"`, "concurrency = \"partition\"\nby = [\"i\"]", `concurrency = "parallel"`}
 	for seed := *canarySeed; seed < *canarySeed+*canarySeeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -34,7 +34,7 @@ func LogsText(r *rand.Rand) string {
 	return b.String()
 }
 
-// someLabels returns labels to append to others.
+// someLabels returns labels to append to the labels of a record.
 func someLabels(r *rand.Rand) string {
 	text := ""
 	for _, label := range []string{"job", "env"} {
