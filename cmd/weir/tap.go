@@ -26,7 +26,7 @@ var tapSides = []string{"in", "out", "diff"}
 
 func tapCommand(t *terminal) *cobra.Command {
 	var dir, where, format string
-	var limit int
+	var limit, rate int
 	cmd := &cobra.Command{
 		Use:   "tap NODE[:in|:out|:diff]",
 		Short: "Print the records that pass through a node of a running weir",
@@ -50,8 +50,9 @@ the node; 'weir help expr' describes expressions. In the format text, lines that
 with # are notes. The format json prints one object per line. The format exposition
 prints the text form of batches, with the types of metrics.
 
-A tap never delays the node. It prints at most 1,000 records a second and reports how
-many it leaves out, and ends after 10 minutes or 64 MiB. weir allows 10 taps at the
+A tap never delays the node. It prints the first 20 records of every second, does not
+examine the others and reports how many these are; with --limit, it prints up to 1,000
+a second. --rate changes this. A tap ends after 10 minutes or 64 MiB. weir allows 10 taps at the
 same time. Secrets that the arguments and exports of the config contain are masked;
 secrets of fewer than 4 bytes only where they are a whole value. Secrets that only
 the data contains are visible.
@@ -68,6 +69,9 @@ was removed or weir stopped, and 2 if no weir runs with the storage path.`,
 			}
 			if limit < 0 {
 				return fmt.Errorf("--limit must not be negative, not %d", limit)
+			}
+			if rate < 0 || rate > tap.MaxRate {
+				return fmt.Errorf("--rate must be from 1 to %d, not %d", tap.MaxRate, rate)
 			}
 			return nil
 		},
@@ -113,6 +117,9 @@ was removed or weir stopped, and 2 if no weir runs with the storage path.`,
 			if limit > 0 {
 				q.Set("limit", strconv.Itoa(limit))
 			}
+			if rate > 0 {
+				q.Set("rate", strconv.Itoa(rate))
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			err := runTap(ctx, t, dir, node, q)
@@ -125,6 +132,7 @@ was removed or weir stopped, and 2 if no weir runs with the storage path.`,
 	storageFlag(cmd.Flags(), &dir)
 	cmd.Flags().StringVar(&where, "where", "", "an expression that selects records")
 	cmd.Flags().IntVar(&limit, "limit", 0, "end after this number of records; 0 means no limit")
+	cmd.Flags().IntVar(&rate, "rate", 0, "the most records a second; 0 means 20, or 1000 with --limit")
 	cmd.Flags().StringVar(&format, "format", "text", "format of the records: "+strings.Join(tap.Formats, ", "))
 	return cmd
 }

@@ -37,7 +37,7 @@ func (p *Printer) appendWholeCall(dst []byte, o flow.Tapped) []byte {
 	case selected == 0 || p.Full():
 		return dst
 	case selected > p.budget:
-		p.matching += selected
+		p.leftOut += selected
 		return dst
 	}
 	p.budget -= selected

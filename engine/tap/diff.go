@@ -2,6 +2,7 @@ package tap
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -42,14 +43,23 @@ func match(in, out []row) []pair {
 	for i := range from {
 		from[i] = -1
 	}
+	// Most nodes keep the order of the rows, drop some, and leave most of the others as
+	// they are.
+	next := 0
 	for i := range to {
 		to[i] = -1
-		// Most nodes keep most rows at their position.
-		if i < len(out) && same(in[i], out[i]) {
-			to[i], from[i] = i, i
+		for _, j := range [...]int{next, next + 1, i} { // after a dropped, a changed, or many changed rows
+			if j < len(out) && from[j] < 0 && same(in[i], out[j]) {
+				to[i], from[j] = j, i
+				next = j + 1
+				break
+			}
 		}
 	}
 	for _, r := range rounds {
+		if !slices.Contains(from, -1) {
+			break
+		}
 		keyOf := func(x row) (k key) {
 			if r.labels {
 				k.labels = x.series.Hash()
@@ -179,17 +189,47 @@ func labelChanges(out []string, what string, a, b []batch.Label) []string {
 	return out
 }
 
-// appendCall appends the differences between the input and the outputs of a
-// call. If the second has no room left, it does not compare them.
+// withoutUnchanged returns the rows of a call. From the most frequent call, of one batch of
+// samples that becomes another, it leaves out samples that are unchanged and in order, and
+// counts them. It compares only the columns, because almost all samples of many nodes
+// are unchanged.
+func (p *Printer) withoutUnchanged(in, out flow.Batches) (a, b []row) {
+	if len(in.Metrics) != 1 || len(out.Metrics) != 1 || len(in.Logs)+len(out.Logs) > 0 || len(in.Metrics[0].Histograms)+len(out.Metrics[0].Histograms) > 0 {
+		return slices.Collect(rowsOf(in)), slices.Collect(rowsOf(out))
+	}
+	x, y := in.Metrics[0], out.Metrics[0]
+	same := func(i, j int) bool {
+		return j < y.Len() && x.Series[i] == y.Series[j] && x.T[i] == y.T[j] && math.Float64bits(x.V[i]) == math.Float64bits(y.V[j])
+	}
+	next := 0 // the first row of y that is not examined
+	for i := range x.Len() {
+		j := next
+		if !same(i, j) {
+			if j = max(next, i); !same(i, j) { // the rows before it changed
+				a = append(a, metricsRow(x, i))
+				continue
+			}
+		}
+		for ; next < j; next++ {
+			b = append(b, metricsRow(y, next))
+		}
+		next++
+		if p.o.Where == nil || p.matches(metricsRow(x, i)) {
+			p.unchanged++
+		}
+	}
+	for ; next < y.Len(); next++ {
+		b = append(b, metricsRow(y, next))
+	}
+	return a, b
+}
+
+// appendCall appends the differences between the input and the outputs of a call.
 func (p *Printer) appendCall(dst []byte, o flow.Tapped) []byte {
-	in, out := slices.Collect(rowsOf(o.In)), slices.Collect(rowsOf(o.Out))
-	if p.budget == 0 {
-		p.skipped += uint64(len(in))
-		return dst
-	}
 	if o.Err != nil {
-		return p.Note(dst, "note", fmt.Sprintf("the node did not accept a batch of %d records: %v", len(in), o.Err))
+		return p.Note(dst, "note", fmt.Sprintf("the node did not accept a batch of %d records: %v", o.In.Len(), o.Err))
 	}
+	in, out := p.withoutUnchanged(o.In, o.Out)
 	for _, q := range match(in, out) {
 		switch {
 		case q.in < 0:

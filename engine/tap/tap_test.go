@@ -175,11 +175,17 @@ func TestLimits(t *testing.T) {
 		t.Error("it is not full after two records")
 	}
 
-	many := batches(t, strings.Repeat("a 1\n", tap.PerSecond+10))
+	// A lower rate; the rest of the second is not examined.
+	p = newPrinter(t, tap.Options{Format: "text", Rate: 2}, `int(labels.x) > 0`)
+	dst = p.Append(nil, flow.Tapped{In: batches(t, "a{x=\"1\"} 1\nb{x=\"1\"} 1\n")})
+	dst = p.Append(dst, flow.Tapped{In: batches(t, "c{x=\"bad\"} 1\n")})
+	wantText(t, p.Tick(dst), "a{x=\"1\"} 1 5\nb{x=\"1\"} 1 5\n# note: records left out: 1 (at most 2 a second are shown)\n")
+
+	many := batches(t, strings.Repeat("a 1\n", tap.MaxRate+10))
 	for _, side := range []flow.Side{flow.In, flow.Calls} {
 		p = newPrinter(t, tap.Options{Format: "text", Side: side}, "")
-		if n := strings.Count(string(p.Append(nil, flow.Tapped{In: many})), "\n"); n != tap.PerSecond {
-			t.Errorf("%d: got %d records, want %d", side, n, tap.PerSecond)
+		if n := strings.Count(string(p.Append(nil, flow.Tapped{In: many})), "\n"); n != tap.MaxRate {
+			t.Errorf("%d: got %d records, want %d", side, n, tap.MaxRate)
 		}
 		p.Skip(5)
 		want := "# note: records left out: 10 (at most 1000 a second are shown)\n# note: records left out without examining them: 5 (there were too many)\n"
@@ -215,7 +221,7 @@ func TestCalls(t *testing.T) {
 		flow.Tapped{Out: in}, call, call)
 	f(tap.Options{}, "", begin+`"{app=\"x\"} @1970-01-01T00:00:00.000000005Z y\n","out":""}`+"\n", flow.Tapped{In: batches(t, `{app="x"} y`)})
 	f(tap.Options{}, "", `{"kind":"note","text":"records left out: 1001 (at most 1000 a second are shown)"}`+"\n",
-		flow.Tapped{In: batches(t, strings.Repeat("a 1\n", tap.PerSecond+1))})
+		flow.Tapped{In: batches(t, strings.Repeat("a 1\n", tap.MaxRate+1))})
 	if _, err := tap.New(tap.Options{Side: flow.In, Format: tap.FormatCalls}); err == nil {
 		t.Error("the format calls works without calls")
 	}

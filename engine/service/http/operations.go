@@ -150,6 +150,7 @@ var (
 			{Name: "side", Enum: []string{"in", "out", "diff"}, Doc: "The input of the node, its output, or the difference; by default `out` if it sends to other nodes, and `in` otherwise."},
 			{Name: "where", Doc: "An expression that is true for the records to show."},
 			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends."},
+			{Name: "rate", Type: "integer", Doc: "The most records a second, from 1 to 1000; by default 20, or 1000 if there is a limit. Later records of a second are not examined."},
 			{Name: "format", Enum: []string{"text", "json", "exposition", tap.FormatCalls}, Doc: "The form of the records; `json` has one object in each line, and `calls`, with `side=diff`, one call of the node."},
 		},
 		Answers: []api.Answer{

@@ -37,8 +37,8 @@ var tapSides = map[string]flow.Side{"in": flow.In, "out": flow.Out, "diff": flow
 // tapOptions are the parameters of a tap.
 func tapOptions(i service.Info, q url.Values) (o tap.Options, err error) {
 	for name := range q {
-		if !slices.Contains([]string{"side", "where", "limit", "format"}, name) {
-			return o, fmt.Errorf("there is no parameter %q; there are side, where, limit and format", name)
+		if !slices.Contains([]string{"side", "where", "limit", "rate", "format"}, name) {
+			return o, fmt.Errorf("there is no parameter %q; there are side, where, limit, rate and format", name)
 		}
 	}
 	side := "in"
@@ -54,6 +54,13 @@ func tapOptions(i service.Info, q url.Values) (o tap.Options, err error) {
 	if text := q.Get("limit"); text != "" {
 		if o.Limit, err = strconv.Atoi(text); err != nil || o.Limit < 1 {
 			return o, fmt.Errorf("limit must be a number greater than 0, not %q", text)
+		}
+	} else if o.Format != tap.FormatCalls {
+		o.Rate = tap.Rate
+	}
+	if text := q.Get("rate"); text != "" {
+		if o.Rate, err = strconv.Atoi(text); err != nil || o.Rate < 1 || o.Rate > tap.MaxRate {
+			return o, fmt.Errorf("rate must be a number from 1 to %d, not %q", tap.MaxRate, text)
 		}
 	}
 	if text := q.Get("where"); text != "" {

@@ -147,7 +147,9 @@ func TestTap(t *testing.T) {
 		"side=up":        "400 side must be in, out or diff, not \"up\"",
 		"limit=0":        "400 limit must be a number greater than 0, not \"0\"",
 		"format=yaml":    "400 format must be text, json or exposition, not \"yaml\"",
-		"sides=in":       "400 there is no parameter \"sides\"; there are side, where, limit and format",
+		"sides=in":       "400 there is no parameter \"sides\"; there are side, where, limit, rate and format",
+		"rate=0":         "400 rate must be a number from 1 to 1000, not \"0\"",
+		"rate=1001":      "400 rate must be a number from 1 to 1000, not \"1001\"",
 	} {
 		status, body := get(t, c, "GET", base+"/api/v0/tap/m.one/a.mark.x?"+query)
 		if got := fmt.Sprint(status, " ", body); got != want {
