@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// slow answers requests one after the other, each when the test says so.
+// slow answers requests one after the other, each when the test reports this.
 type slow chan chan struct{}
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {

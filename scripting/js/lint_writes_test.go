@@ -60,7 +60,7 @@ func TestLintUnboundedCache(t *testing.T) {
 	f("const seen: Record<string, number> = {}", "seen[batch[0].name]++", cache)
 	f("const seen = new Map<string, number>()", "seen.set(batch[0].name, 1)", cache)
 	f("const seen = new Set()", "seen.add(batch[0].name)", cache)
-	// What is bounded, or lives no longer than a call.
+	// These are bounded, or live no longer than a call.
 	f("const seen = new Map()", "seen.set(batch[0].name, 1); if (seen.size > 100) seen.clear()")
 	f("const seen = new Map()", "seen.set(batch[0].name, 1); seen.delete('a')")
 	f("const seen = {}", "seen[batch[0].name] = 1; delete seen[batch[1].name]")

@@ -133,7 +133,7 @@ func TestPerRecordElse(t *testing.T) {
 	drop(`r.labels.job == ""`)
 	drop(`r.labels.job:find("^api")`)
 	drop(`r.labels.job < "b"`)
-	// What an expression does not have, or writes in another way.
+	// An expression does not have these forms, or writes them in another way.
 	drop(`r.value > limit`)
 	drop(`other.value > 1`)
 	drop(`r.name:find("^go.")`)
