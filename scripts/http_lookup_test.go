@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// slow answers requests one after the other, each when the test reports this.
+// slow answers requests one after the other. A request waits until the test sends to the channel.
 type slow chan chan struct{}
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
