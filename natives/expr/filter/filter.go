@@ -47,6 +47,7 @@ type Component struct {
 var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
+	_ component.Explainer  = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
@@ -108,6 +109,19 @@ func (c *Component) Update(args any) error {
 // Run removes unused cache entries until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
+}
+
+// Explain returns the expression if it drops the record.
+func (c *Component) Explain(_ context.Context, one flow.Batches) ([]component.Step, error) {
+	r := c.gen.Load().Rules
+	j := r.judges.Samples
+	if len(one.Logs) > 0 {
+		j = r.judges.Lines
+	}
+	if j.Of(one) != r.drop {
+		return nil, nil
+	}
+	return []component.Step{{Kind: r.argument(), Detail: string(r.src)}}, nil
 }
 
 // ConsumeMetrics sends the remaining rows of b.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/ruleset"
 	"github.com/weir-run/weir/natives/expr/internal/clause"
@@ -47,6 +48,7 @@ type Component struct {
 var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
+	_ component.Explainer  = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 	_ flow.LogsConsumer    = (*Component)(nil)
 )
@@ -88,6 +90,30 @@ func (c *Component) Update(args any) error {
 // Run removes unused cache entries until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
+}
+
+// Explain returns the route that drops the record, because it has no receivers of the
+// signal.
+func (c *Component) Explain(_ context.Context, one flow.Batches) ([]component.Step, error) {
+	r := c.gen.Load().Rules
+	signal, judges := batch.SignalMetrics, r.samples.judges
+	if len(one.Logs) > 0 {
+		signal, judges = batch.SignalLogs, r.lines.judges
+	}
+	route := slices.IndexFunc(judges, func(j *clause.Judge) bool { return j.Of(one) == expr.True })
+	s := component.Step{Kind: "forward_to", Detail: "no route matches, and the list is empty"}
+	if route >= 0 {
+		a := r.args.Routes[route]
+		s = component.Step{Kind: "route", Index: route + 1, Name: a.Name, Detail: "no receivers; when = " + string(a.When)}
+	} else {
+		route = len(r.args.Routes)
+	}
+	for _, e := range r.exits {
+		if e.Sender.Takes(signal) && e.Ways&(1<<route) != 0 {
+			return nil, nil
+		}
+	}
+	return []component.Step{s}, nil
 }
 
 // ConsumeMetrics sends the samples of b to their receivers concurrently: a

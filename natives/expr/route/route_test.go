@@ -300,3 +300,22 @@ c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a
 	}
 	f("forward_to = []\n"+many.String(), `c.alloy:3:1: 64 route blocks are more than the 63 allowed; send the rest to another expr.route`)
 }
+
+// Explain returns the route that drops a record because it has no receivers.
+func TestExplain(t *testing.T) {
+	f := func(in string, want []component.Step, routes ...string) {
+		t.Helper()
+		l := newHarness(t, routes...)
+		got, err := l.c.(component.Explainer).Explain(t.Context(), flow.Batches{Metrics: []*batch.Metrics{l.parse(in)}})
+		if err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", routes, diff)
+		}
+	}
+	f("up 1", nil, "value > 0 -> a", "-> ")
+	f("up 0", []component.Step{{Kind: "forward_to", Detail: "no route matches, and the list is empty"}}, "value > 0 -> a", "-> ")
+	f("up 0", nil, "value > 0 -> a", "-> b")
+	f("up 2", []component.Step{{Kind: "route", Index: 2, Name: "r1", Detail: `no receivers; when = name == "up"`}}, "value > 2 -> a", `name == "up" -> `, "-> b")
+}

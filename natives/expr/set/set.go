@@ -49,6 +49,7 @@ type Component struct {
 var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
+	_ component.Explainer  = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 	_ flow.LogsConsumer    = (*Component)(nil)
 )

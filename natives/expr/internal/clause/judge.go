@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // Judges are the predicates for samples and for log lines. A predicate is nil if
@@ -105,6 +106,33 @@ func (j *Judge) evaluate(x *expr.Sample, v expr.Verdict) (expr.Verdict, error) {
 		return expr.True, nil
 	}
 	return expr.False, nil
+}
+
+// Of returns the result for a single row, without a memory. It is Open if the expression
+// fails or does not support the signal.
+func (j *Judge) Of(one flow.Batches) expr.Verdict {
+	if j == nil {
+		return expr.Open
+	}
+	var x expr.Sample
+	var s *batch.Series
+	var ask func(expr.Verdict) (expr.Verdict, error)
+	if len(one.Logs) > 0 {
+		s = one.Logs[0].Stream[0]
+		ask = func(v expr.Verdict) (expr.Verdict, error) { return j.Line(&x, one.Logs[0], 0, v) }
+	} else {
+		s = one.Metrics[0].Series[0]
+		ask = func(v expr.Verdict) (expr.Verdict, error) { return j.Row(&x, one.Metrics[0], 0, v) }
+	}
+	v := j.LabelPart(&x, s)
+	if j.Decides(v) {
+		return v
+	}
+	v, err := ask(v)
+	if err != nil {
+		return expr.Open
+	}
+	return v
 }
 
 // Judged reports whether row i of b has a value: it is neither a staleness marker
