@@ -117,8 +117,8 @@ func same(a, b row) bool {
 func best(in []row, x row, candidates []int, content bool) int {
 	most, at := -1, -1
 	for k, i := range candidates[:min(len(candidates), maxCandidates)] {
-		if (in[i].l == nil) != (x.l == nil) {
-			continue
+		if (in[i].l == nil) != (x.l == nil) || in[i].stale() != x.stale() {
+			continue // a staleness marker is the end of a series, not a changed sample
 		}
 		equal, all := common(in[i].series, x.series)
 		enough := equal > 0 || len(candidates) == 1

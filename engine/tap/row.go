@@ -55,6 +55,9 @@ func (r row) histogram() (h batch.Histogram, ok bool) {
 	return hs[at], true
 }
 
+// stale reports whether the row is a staleness marker.
+func (r row) stale() bool { return r.m != nil && batch.IsStale(r.m.V[r.i]) }
+
 // value is the value of a sample as text.
 func (r row) value() string {
 	if h, ok := r.histogram(); ok {

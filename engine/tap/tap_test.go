@@ -89,6 +89,9 @@ func TestDiff(t *testing.T) {
 		`~ http_requests_total{instance="10.0.0.7:80",job="api"} 12 1700000000000 : env="prod" added, instance="10.0.0.7:80" → "web-1"`+"\n"+
 			`- http_request_errors_total{instance="10.0.0.7:80",job="api"} 3 1700000000000`+"\n"+`+ http_error_ratio{env="prod",instance="web-1",job="api"} 0.25 1700000000000`+"\n")
 	f("", text("a stale\n"), text(), "- a stale 5\n")
+	// A sample does not become a staleness marker.
+	f("", text("a 1\n"), text("a stale\n"), "- a 1 5\n+ a stale 5\n")
+	f("", text("a stale\n"), text("a{x=\"1\"} stale\n"), "~ a stale 5 : x=\"1\" added\n")
 	f("", text("a {count:3,sum:1.5,schema:3,positive_spans:[0:2],positive_buckets:[1,2]}\n"), text("b {count:3,sum:1.5,schema:3,positive_spans:[0:2],positive_buckets:[1,2]}\n"),
 		"~ a {count:3,sum:1.5,schema:3,positive_spans:[0:2],positive_buckets:[1,2]} 5 : __name__=\"a\" → \"b\"\n")
 	// Log lines.
