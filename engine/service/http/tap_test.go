@@ -141,6 +141,13 @@ func TestTap(t *testing.T) {
 	f("limit=1&format=exposition", "# TYPE a gauge\na 1 5\n", "# TYPE a gauge", `a{mark="x"} 1 5`, limit)
 	f("limit=1&side=in", `a{key="hunter2",other="my exported-secret"} 1 5`+"\n", `a{key="(secret)",other="my (secret)"} 1 5`, limit)
 
+	// The last batch is masked as well.
+	for of, want := range map[string]string{"in": `a{key="(secret)",other="my (secret)"} 1 5`, "out": `a{key="(secret)",other="my (secret)",mark="x"} 1 5`} {
+		if _, body := get(t, c, "GET", base+"/api/v0/batch/m.one/a.mark.x?of="+of); body != want {
+			t.Errorf("%s: got %q, want %q", of, body, want)
+		}
+	}
+
 	for query, want := range map[string]string{
 		"where=name+%3D": "400 cannot use expression: unexpected token Operator(\"=\"); use == to compare values (1:6)\n | name =\n |      ^\n 'weir help expr' describes expressions",
 		"where=name":     "400 cannot use expression: it must be true or false, not a string (1:1)\n | name\n | ^\n 'weir help expr' describes expressions",
