@@ -35,7 +35,7 @@ test: ## run the tests
 	$(GO) test $(PARALLEL) -vet=off -timeout 20m ./scripting/... ./...
 
 race: ## run the tests that are not slow with the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -short -vet=off -timeout 20m $$($(GO) list ./... | grep -v /docs/wordlist)
+	CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -short -vet=off -timeout 30m $$($(GO) list ./... | grep -v /docs/wordlist)
 
 race-all: ## run all tests with the race detector, also the slow ones
 	CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -vet=off -timeout 60m ./...
