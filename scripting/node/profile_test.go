@@ -299,10 +299,20 @@ export default defineTransform({
 		defer n.stop()
 		nodes = append(nodes, n)
 	}
-	answers := make([]*httptest.ResponseRecorder, 2)
+	profiles := make([]*profile.Profile, 2)
 	var wg sync.WaitGroup
-	for i := range answers {
-		wg.Go(func() { answers[i] = askProfile(t.Context(), nodes[i], fmt.Sprintf("?seconds=%d", i+1)) })
+	for i := range profiles {
+		wg.Go(func() {
+			for profiles[i] == nil || len(profiles[i].Sample) == 0 { // on a busy machine, no node may run for a second
+				answer := askProfile(t.Context(), nodes[i], fmt.Sprintf("?seconds=%d", i+1))
+				p, err := profile.Parse(answer.Body)
+				if err != nil {
+					t.Errorf("status %d: %v", answer.Code, err)
+					return
+				}
+				profiles[i] = p
+			}
+		})
 	}
 	done := make(chan struct{})
 	go func() {
@@ -319,14 +329,7 @@ export default defineTransform({
 		default:
 		}
 	}
-	for i, answer := range answers {
-		p, err := profile.Parse(answer.Body)
-		if err != nil {
-			t.Fatalf("status %d: %v", answer.Code, err)
-		}
-		if len(p.Sample) == 0 {
-			t.Errorf("the profile of node %s has no samples", names[i])
-		}
+	for i, p := range profiles {
 		for _, f := range p.Function {
 			if f.Name != names[i] && f.Name != "metrics" {
 				t.Errorf("the profile of node %s has the function %s", names[i], f.Name)
