@@ -226,6 +226,7 @@ return weir.transform {
 `, evil, evil))
 	w := startWeir(t, dir)
 	b := startBrowser(t)
+	b.complaints("/api/v0/history?node=") // a node that has just started has no history
 	b.open(w.link())
 	b.shows("my.evil.default")
 	for _, view := range []string{"", "graph", "node/my.evil.default", "node/my.evil.default?tab=live", "node/my.evil.default?tab=live&side=diff", "node/my.evil.default?tab=script",
