@@ -15,9 +15,6 @@ type Probe struct {
 	// Statements enables counting statements as instructions, for a language whose
 	// VM does not count instructions. It makes scripts slower.
 	Statements bool
-	// Variables keeps the variables of a component's file readable for statements at a
-	// prompt, in a language whose VM hides them. It makes scripts slower.
-	Variables bool
 
 	instructions atomic.Int64
 }

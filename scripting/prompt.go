@@ -10,7 +10,7 @@ import (
 
 // Prompter is a VM that evaluates statements that a person types. It keeps the
 // variables that they declare. They can also read the variables of the component's
-// file, which Probe.Variables may have to keep readable.
+// file.
 type Prompter interface {
 	VM
 	// Eval evaluates a statement, which is a call between Begin and End. It returns the

@@ -22,7 +22,6 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/host"
 	"github.com/weir-run/weir/scripting/node"
 	"github.com/weir-run/weir/scripting/registry"
@@ -110,7 +109,7 @@ func (o PromptOptions) registration() (reg component.Registration, lang string, 
 		name = "repl." + o.Language
 	}
 	made, err := registry.NewCatalog(registry.Options{
-		Languages: o.Languages, Modules: o.Modules, Embedded: embedded, UserDir: dir, Probe: &scripting.Probe{Variables: true},
+		Languages: o.Languages, Modules: o.Modules, Embedded: embedded, UserDir: dir,
 	})
 	if err != nil {
 		return reg, "", err
