@@ -209,12 +209,15 @@ func checkScripted(ctx context.Context, dir, node, native string) error {
 }
 
 // scriptedNodes completes the nodes of the running weir whose scripts have a history.
-func scriptedNodes(dir *string) cobra.CompletionFunc {
+func scriptedNodes(dir *string) cobra.CompletionFunc { return completeNodes(dir, runningNodes) }
+
+// completeNodes completes the nodes of the running weir that list returns.
+func completeNodes(dir *string, list func(ctx context.Context, dir string) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		nodes, err := runningNodes(cmd.Context(), *dir)
+		nodes, err := list(cmd.Context(), *dir)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

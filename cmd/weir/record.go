@@ -154,27 +154,9 @@ func (o *recordOptions) checkOut() error {
 	return nil
 }
 
-// nodeStatus is a node of a running weir, as its status describes it.
-type nodeStatus struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"` // of the component
-	Sources   []string        `json:"sources"`
-	Arguments json.RawMessage `json:"arguments"` // secrets are masked
-	Omitted   int             `json:"omitted"`   // elements of lists
-}
-
-// nodeStatuses returns the nodes of the weir that runs with a storage directory.
-func nodeStatuses(ctx context.Context, dir string) ([]nodeStatus, error) {
-	var status struct {
-		Components []nodeStatus `json:"components"`
-	}
-	err := askJSON(ctx, dir, http.MethodGet, "/api/v0/status", nil, &status)
-	return status.Components, err
-}
-
 // node returns the recording of a node, without calls.
 func (o *recordOptions) node(ctx context.Context, id string) (r scripttest.Recording, err error) {
-	nodes, err := nodeStatuses(ctx, o.dir)
+	nodes, err := nodesOf(ctx, o.dir)
 	if err != nil {
 		return r, err
 	}

@@ -102,26 +102,10 @@ exit code is 2 if no weir runs with the storage path.`,
 	f.StringVar(&o.input, "input", "", "file with the records of the batch: text form of batches, OpenMetrics, JSON lines or log lines")
 	f.DurationVar(&o.time, "time", evalTime, "what a statement may take")
 	f.BoolVar(&o.allow, "allow", false, "let statements make the requests, read the files and run the programs that the node may")
-	if err := cmd.RegisterFlagCompletionFunc("node", nodeNames(&o.dir)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("node", completeNodes(&o.dir, nodeIDs)); err != nil {
 		panic("BUG: " + err.Error())
 	}
 	return cmd
-}
-
-// nodeNames completes the names of the nodes of a running weir.
-func nodeNames(dir *string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-		nodes, err := nodesOf(cmd.Context(), *dir)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, n := range nodes {
-			if strings.HasPrefix(n.ID, typed) {
-				out = append(out, n.ID)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 // run opens the prompt and evaluates statements until the input ends.
@@ -208,14 +192,14 @@ func (o *replOptions) fetch(ctx context.Context, t *terminal, po *scripttest.Pro
 }
 
 // describe returns the node.
-func (o *replOptions) describe(ctx context.Context) (nodeStatus, error) {
-	nodes, err := nodeStatuses(ctx, o.dir)
+func (o *replOptions) describe(ctx context.Context) (statusNode, error) {
+	nodes, err := nodesOf(ctx, o.dir)
 	if err != nil {
-		return nodeStatus{}, err
+		return statusNode{}, err
 	}
-	i := slices.IndexFunc(nodes, func(n nodeStatus) bool { return n.ID == o.node })
+	i := slices.IndexFunc(nodes, func(n statusNode) bool { return n.ID == o.node })
 	if i < 0 {
-		return nodeStatus{}, unknownNode(ctx, o.dir, o.node)
+		return statusNode{}, unknownNode(ctx, o.dir, o.node)
 	}
 	return nodes[i], nil
 }

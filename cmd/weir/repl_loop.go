@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +35,9 @@ type repl struct {
 	ended   bool   // by :quit
 	written error  // of the output
 }
+
+// replCommands are the commands of the prompt and how many arguments each takes at most.
+var replCommands = map[string]int{"batch": 1, "load": 1, "reset": 0, "help": 0, "quit": 0}
 
 const replHelp = `:batch [N]    print the records that are left in batch, at most N (default: 20)
 :load FILE    evaluate a file
@@ -105,8 +110,7 @@ func (r *repl) command(ctx context.Context, words []string) error {
 	if len(words) > 0 {
 		name = words[0]
 	}
-	takes := map[string]int{"batch": 1, "load": 1, "reset": 0, "help": 0, "quit": 0}
-	most, known := takes[name]
+	most, known := replCommands[name]
 	switch {
 	case !known:
 		return fmt.Errorf("there is no command :%s; :help lists the commands", name)
@@ -244,7 +248,7 @@ func (r *repl) interact(ctx context.Context) error {
 // complete returns the words that can stand at the end of a line.
 func (r *repl) complete(ctx context.Context, head string) (words []string) {
 	if r.pending == "" && strings.HasPrefix(head, ":") && !strings.Contains(head, " ") {
-		for _, name := range []string{"batch", "help", "load", "quit", "reset"} {
+		for _, name := range slices.Sorted(maps.Keys(replCommands)) {
 			if strings.HasPrefix(name, head[1:]) {
 				words = append(words, name)
 			}

@@ -144,11 +144,14 @@ func runningNodes(ctx context.Context, dir string) (ids []string, err error) {
 // statusNode is a node in the status of a running weir.
 type statusNode struct {
 	ID      string   `json:"id"`
+	Name    string   `json:"name"`    // of the component
 	Version string   `json:"version"` // of the script
 	Sources []string `json:"sources"`
 	Health  struct {
 		Message string `json:"message"`
 	} `json:"health"`
+	Arguments json.RawMessage `json:"arguments"` // secrets are masked
+	Omitted   int             `json:"omitted"`   // elements of lists
 }
 
 // nodesOf returns the nodes of the weir that runs with a storage directory.
@@ -158,4 +161,13 @@ func nodesOf(ctx context.Context, dir string) ([]statusNode, error) {
 	}
 	err := askJSON(ctx, dir, http.MethodGet, "/api/v0/status", nil, &status)
 	return status.Components, err
+}
+
+// nodeIDs returns the names of all nodes of the weir that runs with a storage directory.
+func nodeIDs(ctx context.Context, dir string) (ids []string, err error) {
+	nodes, err := nodesOf(ctx, dir)
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	return ids, err
 }

@@ -54,18 +54,7 @@ path.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-			nodes, err := nodesOf(cmd.Context(), dir)
-			if len(args) > 0 || err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			for _, n := range nodes {
-				if strings.HasPrefix(n.ID, typed) {
-					out = append(out, n.ID)
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeNodes(&dir, nodeIDs),
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			if err := checkStorage(dir); err != nil {
 				return err
