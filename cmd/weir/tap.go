@@ -52,10 +52,10 @@ prints the text form of batches, with the types of metrics.
 
 A tap never delays the node. It prints the first 20 records of every second, does not
 examine the others and reports how many these are; with --limit, it prints up to 1,000
-a second. --rate changes this. A tap ends after 10 minutes or 64 MiB. weir allows 10 taps at the
-same time. Secrets that the arguments and exports of the config contain are masked;
-secrets of fewer than 4 bytes only where they are a whole value. Secrets that only
-the data contains are visible.
+a second. --rate changes this. A tap ends after 10 minutes or 64 MiB. weir allows 10
+taps at the same time. Secrets that the arguments and exports of the config contain are
+masked; secrets of fewer than 4 bytes only where they are a whole value. Secrets that
+only the data contains are visible.
 
 The exit code is 0 if a limit or Ctrl-C ends the tap, 1 if the node does not exist or
 was removed or weir stopped, and 2 if no weir runs with the storage path.`,
@@ -210,13 +210,9 @@ func paintRecord(color bool, line string) string {
 // unknownNode returns the error for a node that the running weir does not have.
 func unknownNode(ctx context.Context, dir, node string) error {
 	text := fmt.Sprintf("there is no node %s", node)
-	nodes, err := nodesOf(ctx, dir)
+	ids, err := nodeIDs(ctx, dir)
 	if err != nil {
 		return errors.New(text)
-	}
-	var ids []string
-	for _, n := range nodes {
-		ids = append(ids, n.ID)
 	}
 	if hint := config.DidYouMean(node, ids); hint != "" {
 		return fmt.Errorf("%s; %s", text, hint)

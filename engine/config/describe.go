@@ -227,8 +227,8 @@ func literalOf(v any) string {
 }
 
 // Written returns the attributes of arguments that are required or differ from their
-// defaults, in config syntax and on one line. args points to a struct with alloy tags. Secrets are redacted
-// as by Redact. Blocks in an enum are left out.
+// defaults, in config syntax and on one line. args points to a struct with alloy tags.
+// Secrets are redacted as by Redact. Blocks in an enum are left out.
 func Written(args any) string {
 	v := reflect.ValueOf(args).Elem()
 	d := reflect.New(v.Type())

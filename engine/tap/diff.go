@@ -214,7 +214,7 @@ func (p *Printer) withoutUnchanged(in, out flow.Batches) (a, b []row) {
 			b = append(b, metricsRow(y, next))
 		}
 		next++
-		if p.o.Where == nil || p.matches(metricsRow(x, i)) {
+		if p.matches(metricsRow(x, i)) {
 			p.unchanged++
 		}
 	}

@@ -28,8 +28,7 @@ import (
 )
 
 // MaxRate is the largest Rate, and Rate is the default of taps that run until someone
-// ends them. At 20 records a second, people can read along, and a tap costs less than 3 %
-// of the CPU time of a weir that moves 20,000 samples a second.
+// ends them: people can read along.
 const (
 	MaxRate = 1000
 	Rate    = 20

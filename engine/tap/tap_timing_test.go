@@ -12,8 +12,7 @@ import (
 )
 
 // BenchmarkSecond is one second of a tap at 20,000 samples in 20 batches, whose node
-// drops every tenth sample, or changes nothing. The share of the CPU time of a weir that
-// moves these samples is in docs/benchmarks.md.
+// drops every tenth sample, or changes nothing.
 func BenchmarkSecond(b *testing.B) {
 	var text strings.Builder
 	for i := range 1000 {

@@ -115,20 +115,19 @@ func (j *Judge) Of(one flow.Batches) expr.Verdict {
 		return expr.Open
 	}
 	var x expr.Sample
-	var s *batch.Series
-	var ask func(expr.Verdict) (expr.Verdict, error)
+	var v expr.Verdict
+	var err error
 	if len(one.Logs) > 0 {
-		s = one.Logs[0].Stream[0]
-		ask = func(v expr.Verdict) (expr.Verdict, error) { return j.Line(&x, one.Logs[0], 0, v) }
+		b := one.Logs[0]
+		if v = j.LabelPart(&x, b.Stream[0]); !j.Decides(v) {
+			v, err = j.Line(&x, b, 0, v)
+		}
 	} else {
-		s = one.Metrics[0].Series[0]
-		ask = func(v expr.Verdict) (expr.Verdict, error) { return j.Row(&x, one.Metrics[0], 0, v) }
+		b := one.Metrics[0]
+		if v = j.LabelPart(&x, b.Series[0]); !j.Decides(v) {
+			v, err = j.Row(&x, b, 0, v)
+		}
 	}
-	v := j.LabelPart(&x, s)
-	if j.Decides(v) {
-		return v
-	}
-	v, err := ask(v)
 	if err != nil {
 		return expr.Open
 	}
