@@ -68,7 +68,7 @@ func Ignoring(f File, ignores []Ignore, found []Finding) []Finding {
 			msg, hint = fmt.Sprintf("there is no finding %q to ignore", c.ID), config.DidYouMean(c.ID, append([]string{LintMutate}, LintIDs...))
 		case c.Reason == "":
 			msg, hint = fmt.Sprintf("weir:ignore %s has no reason: it has no effect", c.ID), "write the reason after the identifier"
-		case c.ID == LintMutate: // weir test --mutate reads it
+		case c.ID == LintMutate || c.ID == LintMissingTest: // scripttest reads them
 			continue
 		case !slices.ContainsFunc(found, hidden):
 			msg = fmt.Sprintf("weir:ignore %s hides nothing: line %d has no such finding", c.ID, c.Line)

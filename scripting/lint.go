@@ -23,6 +23,7 @@ const (
 	LintUnboundedCache = "unbounded-cache"
 	LintSlowPattern    = "slow-pattern"
 	LintUnusedNeed     = "unused-need"
+	LintMissingTest    = "missing-test"
 	LintBadIgnore      = "bad-ignore"
 )
 
@@ -34,7 +35,7 @@ const LintMutate = "mutate"
 var LintIDs = []string{
 	LintUnknownMember, LintUnknownGlobal, LintUnknownKey, LintUnknownOutput, LintWrongArgument, LintMissingColon,
 	LintNotFunction, LintWrongLoop, LintReadOnly, LintMissingNeed, LintGlobalWrite, LintSeriesHook, LintPerRecord,
-	LintUnboundedCache, LintSlowPattern, LintUnusedNeed,
+	LintUnboundedCache, LintSlowPattern, LintUnusedNeed, LintMissingTest,
 }
 
 // Finding is a linter's finding in a line, without running it.

@@ -139,7 +139,11 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	d := &docRunner{dir: dir, root: root}
-	if out, err := d.run("weir check scripts && weir test"); err != nil || strings.Contains(out, "warning: ") {
+	out, err := d.run("weir check scripts && weir test")
+	warned := func(line string) bool { // pages do not show the test of every script
+		return strings.Contains(line, "warning: ") && !strings.HasSuffix(line, "[missing-test]")
+	}
+	if err != nil || slices.ContainsFunc(strings.Split(out, "\n"), warned) {
 		t.Errorf("scripts: %v\n%s", err, out)
 	}
 	var pages []string

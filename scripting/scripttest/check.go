@@ -2,6 +2,10 @@ package scripttest
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/registry"
@@ -59,8 +63,11 @@ func Check(o Options) (n int, err error) {
 			continue
 		}
 		if t.script.Name != "" {
-			if r, ok := t.suite.folder.Catalog.Lookup(t.name); ok && r.Err != nil {
+			r, ok := t.suite.folder.Catalog.Lookup(t.name)
+			if ok && r.Err != nil {
 				errs = append(errs, r.Err)
+			} else if ok && o.Checks.Warn != nil && t.untested() {
+				o.Checks.Warn(t.missingTest())
 			}
 		}
 		if t.test.Name != "" {
@@ -73,4 +80,26 @@ func Check(o Options) (n int, err error) {
 		return 0, ErrNoTests
 	}
 	return n, errors.Join(errs...)
+}
+
+// untested reports whether a script has neither a test file nor an example, and no
+// comment that explains this.
+func (t target) untested() bool {
+	if t.test.Name != "" || len(scripting.ParseHeader(t.lang.Comment(t.script.Text)).Examples) > 0 {
+		return false
+	}
+	m, ok := t.lang.(scripting.Mutator)
+	return !ok || !slices.ContainsFunc(m.Ignores(t.script), func(c scripting.Ignore) bool {
+		return c.ID == scripting.LintMissingTest && c.Reason != ""
+	})
+}
+
+// missingTest returns the finding for a script without tests.
+func (t target) missingTest() *scripting.Error {
+	ext := filepath.Ext(t.script.Name)
+	e := t.script.Error(1, scripting.HookLoad, fmt.Errorf("%s has no tests", t.name))
+	e.ID = scripting.LintMissingTest
+	e.Hint = fmt.Sprintf("write %s, or an example in the comment at the top; 'weir help testing-scripts' describes both",
+		strings.TrimSuffix(t.script.Name, ext)+testSuffix(ext))
+	return e
 }

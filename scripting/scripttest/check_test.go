@@ -2,6 +2,7 @@ package scripttest_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,4 +79,37 @@ func TestCheckTest(t *testing.T) {
 	f("w_test.lua", "it('x', function() weir.test.component('a.lua'):metrics('a 1', 'b 1') end)", "component.metrics: it takes 1 arguments, not 2")
 	f("w.test.ts", "import { it } from \"weir/test\";\nit('x', () => {});", "")
 	f("w.test.ts", "import { it } from \"weir/test\";\nit('x', () => { expect(1).toBe(1); lte; });", "w.test.ts:2")
+}
+
+// A script without tests is a warning.
+func TestCheckMissingTest(t *testing.T) {
+	f := func(files string, want ...string) {
+		t.Helper()
+		write(t, archive(files))
+		var got []string
+		o := options()
+		o.Checks = &registry.Checks{Warn: func(e *scripting.Error) { got = append(got, e.File+" "+e.ID) }}
+		if _, err := scripttest.Check(o); err != nil && !strings.Contains(files, "broken") {
+			t.Error(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\ngot %q, want %q", files, got, want)
+		}
+	}
+	const (
+		example = "-- Does nothing.\n--\n-- Example Input:\n--   up 1\n-- Example Output:\n--   up 1\n"
+		js      = "import { defineTransform } from \"weir\";\nexport default defineTransform({ metrics() {} });\n"
+	)
+	f("-- scripts/a/w.lua --\n"+plain, "scripts/a/w.lua missing-test")
+	f("-- scripts/a/w.js --\n"+js, "scripts/a/w.js missing-test")
+	f("-- scripts/a/w.lua --\n" + plain + "-- scripts/a/w.test.ts --\n")
+	f("-- scripts/a/w.lua --\n" + example + plain)
+	f("-- scripts/a/v.lua --\n"+plain+"-- scripts/a/w_test.lua --\n", "scripts/a/v.lua missing-test") // the test of another script
+	f("-- scripts/lib/w.lua --\nreturn {}\n-- scripts/a/_w.lua --\n" + plain + "-- scripts/a/x_test.lua --\n")
+	f("-- scripts/a/w.lua --\nreturn { broken\n") // which the error says
+	// A comment in any line hides the warning, with a reason.
+	f("-- scripts/a/w.lua --\n" + plain + "-- weir:ignore missing-test it is a draft\n")
+	f("-- scripts/a/w.js --\n// weir:ignore missing-test it is a draft\n" + js)
+	f("-- scripts/a/w.lua --\n"+plain+"-- weir:ignore missing-test\n", "scripts/a/w.lua bad-ignore", "scripts/a/w.lua missing-test")
+	f("-- scripts/a/w.lua --\n"+plain+"-- weir:ignore mutate it is a draft\n", "scripts/a/w.lua missing-test")
 }

@@ -201,6 +201,14 @@ func (s *suite) parts(path string) (l scripting.Language, base string, test bool
 	return nil, "", false
 }
 
+// testSuffix returns how the name of a test file ends, by the extension of its language.
+func testSuffix(ext string) string {
+	if ext == ".lua" {
+		return "_test" + ext
+	}
+	return ".test" + ext
+}
+
 // add adds a file to what is run. One that was named brings what belongs to it:
 // a script its test file.
 func (s *suite) add(out *[]target, seen map[string]int, path string, named bool) error {

@@ -115,7 +115,7 @@ func newRecordWriter(o Options, path string, r Recording) (*recordWriter, error)
 		return nil, err
 	}
 	if path == "" {
-		path = filepath.Join(dir, "recorded"+w.testSuffix(r.Component)) // which is not written
+		path = filepath.Join(dir, "recorded"+w.suffixFor(r.Component)) // which is not written
 	}
 	if w.path, err = filepath.Abs(path); err != nil {
 		return nil, err
@@ -150,15 +150,15 @@ func unrecordable(r Recording, reason, instead string) error {
 	return fmt.Errorf("cannot record %s: %s; write a test by hand with %s ('weir help testing-scripts')", r.Node, reason, instead)
 }
 
-// testSuffix is the end of the name of a test in the language of a component, or in Lua.
-func (w *recordWriter) testSuffix(component string) string {
+// suffixFor is the end of the name of a test in the language of a component, or in Lua.
+func (w *recordWriter) suffixFor(component string) string {
 	base := filepath.Join(w.s.folder.Dir, filepath.FromSlash(strings.ReplaceAll(component, ".", "/")))
 	for _, ext := range extensions(w.s.langs) {
 		if _, err := files.Stat(base + ext); err == nil && ext != ".lua" {
-			return ".test" + ext
+			return testSuffix(ext)
 		}
 	}
-	return "_test.lua"
+	return testSuffix(".lua")
 }
 
 // defaultsOf returns the default arguments of a component.
