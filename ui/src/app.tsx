@@ -2,7 +2,7 @@
 // that the URL names.
 
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { request } from "./api";
 import { ErrorBox } from "./parts/message";
 import { link, type Route, useRoute } from "./route";
@@ -42,10 +42,11 @@ export function App() {
   useEffect(() => {
     document.title = `${title} · weir`;
   }, [title]);
-  // A new view begins at its top, and screen readers begin to read there.
+  // A new view begins at its top, and screen readers begin to read there. An effect after the next
+  // frame could take the focus from what the user has already focused in the view.
   const path = route.path.join("/");
   const first = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (first.current) {
       first.current = false;
       return;

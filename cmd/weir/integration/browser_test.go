@@ -11,7 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -64,6 +67,15 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The first action starts the browser, which ends with the context of the action: it has no deadline.
+	// The page has the focus, whichever window the system gives it to.
+	err = chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 
@@ -85,11 +97,23 @@ func (b *browser) complain(text string) {
 	b.t.Errorf("the page complains: %s", text)
 }
 
+// browserPatience is how long a browser may take for one action.
+const browserPatience = time.Minute
+
 func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, browserPatience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// ask returns the result of an action.
+func ask[T any](b *browser, action chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, browserPatience)
+	defer cancel()
+	return chromedp.Run(ctx, action)
 }
 
 // open opens a URL.
@@ -114,7 +138,7 @@ func (b *browser) do(code string) {
 func (b *browser) await(what, expression string) {
 	b.t.Helper()
 	eventually(b.t, what, func() error {
-		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		ok, err := ask(b, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err != nil {
 			return err
 		}
@@ -133,7 +157,7 @@ func (b *browser) shows(text string) {
 
 // text returns the text that the page shows.
 func (b *browser) text() string {
-	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body?.innerText ?? ''")) // for messages
+	text, _ := ask(b, chromedp.Evaluate[string]("document.body?.innerText ?? ''")) // for messages
 	return text
 }
 
@@ -151,6 +175,19 @@ func (b *browser) resize(width, height int64) {
 	b.run(chromedp.EmulateViewport(width, height))
 }
 
+// narrow fails the test if a view is wider than the window.
+func (b *browser) narrow(view string) {
+	b.t.Helper()
+	wide, err := ask(b, chromedp.Evaluate[string](`document.documentElement.scrollWidth <= innerWidth ? "" :
+		[...document.querySelectorAll("body *")].find(e => e.getBoundingClientRect().right > innerWidth)?.outerHTML ?? "an element outside of body"`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if wide != "" {
+		b.t.Errorf("%s is wider than the window: %.500s", view, wide)
+	}
+}
+
 // screenshot keeps a picture of the page as an artefact of the test, in the folder SCREENSHOTS if
 // the variable is set.
 func (b *browser) screenshot(name string) {
@@ -159,7 +196,7 @@ func (b *browser) screenshot(name string) {
 	if dir == "" {
 		dir = b.t.ArtifactDir()
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	png, err := ask(b, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -178,7 +215,7 @@ func (b *browser) accessible(view string) {
 		b.t.Fatalf("cannot read axe-core; 'npm ci' in the folder ui installs it: %v", err)
 	}
 	b.do(string(axe))
-	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`axe.run({resultTypes: ["violations"]}).then(r => r.violations
+	found, err := ask(b, chromedp.Evaluate[[]string](`axe.run({resultTypes: ["violations"]}).then(r => r.violations
 		.filter(v => v.impact == "serious" || v.impact == "critical")
 		.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html).join(" ; ")))`, chromedp.EvalAwaitPromise))
 	if err != nil {

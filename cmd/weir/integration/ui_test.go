@@ -71,9 +71,6 @@ return weir.transform {
 
 // TestUI: every view shows the running weir, at every width, in both themes, and for screen readers.
 func TestUI(t *testing.T) {
-	if os.Getenv("WEIR_UI") == "" {
-		t.Skip("it finds accessibility problems of the charts and of links, and then hangs in a wait without a deadline; set WEIR_UI=1 to run it")
-	}
 	_, b, _ := startUI(t)
 	b.shows("prometheus.remote_write.dead is unhealthy.")
 	views := []struct {
@@ -96,7 +93,11 @@ func TestUI(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		b.do(fmt.Sprintf(`document.querySelector("select[aria-label=Theme]").value = %q;
 			document.querySelector("select[aria-label=Theme]").dispatchEvent(new Event("change", {bubbles: true}))`, theme))
-		for _, width := range []int64{1300, 400, 2000} {
+		widths := []int64{1300, 400, 2000}
+		if theme == "dark" {
+			widths = widths[:1] // the colours do not depend on the width
+		}
+		for _, width := range widths {
 			b.resize(width, 900)
 			for _, v := range views {
 				b.view(v.view)
@@ -106,13 +107,11 @@ func TestUI(t *testing.T) {
 					}
 					b.shows(text)
 				}
-				b.await("nothing is wider than the window", `document.documentElement.scrollWidth <= innerWidth`)
+				b.narrow(v.name)
 				if width != 2000 {
 					b.accessible(fmt.Sprintf("%s (%s, %d px)", v.name, theme, width))
 				}
-				if theme == "light" || width == 1300 {
-					b.screenshot(fmt.Sprintf("%s-%s-%d", v.name, theme, width))
-				}
+				b.screenshot(fmt.Sprintf("%s-%s-%d", v.name, theme, width))
 			}
 		}
 	}
@@ -128,7 +127,7 @@ func TestUIKeyboard(t *testing.T) {
 	b.await("the link leads there", `document.activeElement.id == "main"`)
 	b.view("graph")
 	b.await("the graph has nodes", `document.querySelectorAll("g.box").length == 5`)
-	b.do(`document.querySelector('g.box[aria-label^="my.tidy.default"]').focus()`)
+	b.do(`[...document.querySelectorAll("g.box")].find(e => e.textContent.includes("my.tidy.default")).focus()`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.await("Enter selects a node", `document.querySelector("aside h2")?.innerText == "my.tidy.default"`)
 	b.await("the URL holds the selection", `location.hash.includes("node=my.tidy.default")`)

@@ -1,5 +1,7 @@
 // The difference of two texts by lines.
 
+import { Pre } from "../parts/message";
+
 interface Line {
   kind: "same" | "removed" | "added";
   text: string;
@@ -51,7 +53,7 @@ export function Diff({ name, before, after }: { name: string; before: string; af
   return (
     <figure class="diff">
       <figcaption>{name}</figcaption>
-      <pre>
+      <Pre>
         {all.map((l, i) =>
           near[i] ? (
             <div key={i} class={l.kind}>
@@ -63,7 +65,7 @@ export function Diff({ name, before, after }: { name: string; before: string; af
             </div>
           ) : null,
         )}
-      </pre>
+      </Pre>
     </figure>
   );
 }

@@ -5,7 +5,7 @@ import type { Node, State } from "../api";
 import { type Box, type Edge, type Layout, layout } from "../graph-layout";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge, symbols } from "../parts/health";
-import { Loading } from "../parts/message";
+import { Loading, Pre } from "../parts/message";
 import { nodeLink, type Route, setQuery } from "../route";
 import { flowOf, type Shown, useStatus } from "../status";
 import { count, plural, printable, rate } from "../text";
@@ -56,7 +56,7 @@ function Selected({ n, shown }: { n: Node; shown: Shown }) {
         <a href={nodeLink(n.id)}>{n.id}</a>
       </h2>
       <HealthBadge state={n.health.state} />
-      {n.health.state !== "healthy" && <pre>{printable(n.health.message)}</pre>}
+      {n.health.state !== "healthy" && <Pre>{printable(n.health.message)}</Pre>}
       <dl class="pairs">
         <dt>In</dt>
         <dd>{rate(r?.in)}</dd>
@@ -273,22 +273,23 @@ function NodeBox(props: {
     : [nodes[0]?.samples && sum("in") > 0 && `${rate(sum("in"))} in`, sum("out") > 0 && `${rate(sum("out"))} out`]
         .filter(Boolean)
         .join(" · ");
+  const name = shorten(printable(b.label, 200), 44);
   const select = () => (collapsed ? props.toggle(b.id) : setQuery({ node: b.id }));
   return (
     <g
       class={`box ${state}${props.selected ? " selected" : ""}${props.faded ? " faded" : ""}`}
       role="button"
       tabindex={0}
-      aria-label={`${b.id}, ${state}${text ? `, ${text}` : ""}`}
       onClick={select}
       onKeyDown={(e) => onActivate(e, select)}
     >
       <rect x={b.x} y={b.y} width={b.width} height={b.height} rx={7} />
       <text class="symbol" x={b.x + 10} y={b.y + 19}>
+        <title>{state}</title>
         {collapsed ? "+" : symbols[state]}
       </text>
       <text x={b.x + 26} y={b.y + 19}>
-        {shorten(printable(b.label, 200), 44)}
+        {name}
       </text>
       <text class="soft" x={b.x + 26} y={b.y + 36}>
         {text || (state === "healthy" ? "" : state)}
@@ -304,7 +305,9 @@ function shorten(text: string, most: number) {
 
 function EdgeLine(props: { e: Edge; shown: Shown; byID: Map<string, Node>; text: boolean }) {
   const { e, shown } = props;
-  const out = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.out ?? 0), 0);
+  // A node counts what it sends to each of its receivers.
+  const share = (id: string) => (shown.rates.get(id)?.out ?? 0) / (props.byID.get(id)?.sends_to.length || 1);
+  const out = e.senders.reduce((t, id) => t + share(id), 0);
   const dropped = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.dropped ?? 0), 0);
   const middle = e.points[Math.floor(e.points.length / 2)];
   return (

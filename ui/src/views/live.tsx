@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { lines, type Node, nodePath, request, type TapEvent, type TapRecord } from "../api";
 import { useLoad } from "../parts/load";
-import { ErrorBox } from "../parts/message";
+import { ErrorBox, Pre, useScrolling } from "../parts/message";
 import { type Route, setQuery } from "../route";
 import { clock, printable } from "../text";
 
@@ -19,6 +19,7 @@ export function Live({ node, route }: { node: Node; route: Route }) {
   const [events, setEvents] = useState<{ key: number; e: TapEvent }[]>([]);
   const [again, restart] = useState(0);
   const key = useRef(0);
+  const list = useScrolling<HTMLOListElement>();
 
   useEffect(() => {
     if (paused) return;
@@ -98,7 +99,7 @@ export function Live({ node, route }: { node: Node; route: Route }) {
       )}
       {events.length === 0 && !error && <p class="soft">No records yet{where && ", or none that match"}.</p>}
       {events.length === 0 && <LastBatch node={node} side={side} />}
-      <ol class="live" hidden={events.length === 0} aria-live="off" aria-label="Records">
+      <ol ref={list} class="live" hidden={events.length === 0} aria-live="off" aria-label="Records">
         {events.map(({ key, e }) => (
           <li key={key} class={e.kind}>
             <EventLine e={e} />
@@ -154,7 +155,7 @@ function LastBatch({ node, side }: { node: Node; side: string }) {
   return (
     <section>
       <h2>Last batch</h2>
-      <pre>{printable(value, 100_000)}</pre>
+      <Pre>{printable(value, 100_000)}</Pre>
     </section>
   );
 }

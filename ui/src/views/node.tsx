@@ -5,7 +5,7 @@ import { getJSON, type Node, nodePath, type Report } from "../api";
 import { Charts, useHistory } from "../parts/chart";
 import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
-import { ErrorBox, Loading } from "../parts/message";
+import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
@@ -74,13 +74,13 @@ function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
           <summary>
             Last error, {age(n.last_error.time, shown.now)} ago ({n.last_error.state})
           </summary>
-          <pre>{printable(n.last_error.message)}</pre>
+          <Pre>{printable(n.last_error.message)}</Pre>
         </details>
       )}
       {reports.map((t) => (
         <section key={t.name}>
           <h2>{t.name}</h2>
-          <pre>{printable(t.text, 100_000)}</pre>
+          <Pre>{printable(t.text, 100_000)}</Pre>
         </section>
       ))}
       {n.samples && <Charts node={n.id} now={shown.now} />}
@@ -173,7 +173,7 @@ function Value({ title, value, open }: { title: string; value: unknown; open?: b
   return (
     <details class="value" open={open && text.length < 3000}>
       <summary>{title}</summary>
-      <pre>{text}</pre>
+      <Pre>{text}</Pre>
     </details>
   );
 }
@@ -194,5 +194,5 @@ function Manual({ name }: { name: string }) {
     [name],
   );
   if (error) return <p class="soft">{printable(error.message)}</p>;
-  return value ? <pre>{printable(value.text, 200_000)}</pre> : <Loading />;
+  return value ? <Pre>{printable(value.text, 200_000)}</Pre> : <Loading />;
 }

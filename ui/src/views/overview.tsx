@@ -4,7 +4,7 @@ import type { Node, Status } from "../api";
 import { Charts } from "../parts/chart";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
-import { Loading } from "../parts/message";
+import { Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { link, nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useStatus } from "../status";
@@ -116,7 +116,7 @@ function Problems({ status, now }: { status: Status; now: number }) {
             <a href={p.href}>{printable(p.title)}</a>
           </strong>
           {p.since && <span class="soft"> for {age(p.since, now)}</span>}
-          <pre>{printable(p.text)}</pre>
+          <Pre>{printable(p.text)}</Pre>
           <p>{printable(p.fix)}</p>
         </article>
       ))}

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { base, getJSON, type Reload } from "../api";
 import { useLoad } from "../parts/load";
-import { ErrorBox, Loading } from "../parts/message";
+import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
 import { clock, duration, printable, short } from "../text";
 
@@ -69,7 +69,7 @@ function Entry({ r, open }: { r: Reload; open: boolean }) {
           </span>{" "}
           {printable(r.message.split("\n")[0] ?? "", 300)}
         </summary>
-        {r.message.includes("\n") && <pre>{printable(r.message)}</pre>}
+        {r.message.includes("\n") && <Pre>{printable(r.message)}</Pre>}
         {!!r.trigger.files?.length && <p>Changed files: {printable(r.trigger.files.join(", "))}</p>}
         {steps.length > 0 && (
           <dl class="steps">
@@ -90,7 +90,7 @@ function Entry({ r, open }: { r: Reload; open: boolean }) {
               <a href={nodeLink(n.id)}>{n.id}</a> {n.action}
               {n.from && n.to && ` ${short(n.from)} → ${short(n.to)}`}
               {n.step && ` by ${n.step}`}
-              {n.message && <pre>{printable(n.message)}</pre>}
+              {n.message && <Pre>{printable(n.message)}</Pre>}
             </li>
           ))}
         </ul>

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { getJSON, type Node, nodePath, request } from "../api";
 import { useLoad } from "../parts/load";
-import { ErrorBox, Loading } from "../parts/message";
+import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
 import { refresh, useStatus } from "../status";
 import { age, printable, short } from "../text";
@@ -136,7 +136,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
                 {h.refused.map((v) => (
                   <li key={v.id + v.time} class="box bad">
                     <strong>{short(v.id)}</strong> by {v.step}, {age(v.time, now)} ago
-                    <pre>{printable(v.reason)}</pre>
+                    <Pre>{printable(v.reason)}</Pre>
                   </li>
                 ))}
               </ul>

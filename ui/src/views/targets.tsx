@@ -3,7 +3,7 @@
 import type { Node } from "../api";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
-import { Loading } from "../parts/message";
+import { Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { nodeLink, type Route } from "../route";
 import { useStatus } from "../status";
@@ -87,7 +87,7 @@ function NotScraped({ nodes }: { nodes: Node[] }) {
             <strong>
               <a href={nodeLink(n.id)}>{n.id}</a> does not scrape all of its targets.
             </strong>
-            <pre>{printable(reasons.join("\n"))}</pre>
+            <Pre>{printable(reasons.join("\n"))}</Pre>
           </div>
         );
       })}
@@ -122,7 +122,7 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
           show: (t) => (
             <>
               {printable(t.url, 300)}
-              {t.error && <pre class="error">{printable(t.error)}</pre>}
+              {t.error && <Pre class="error">{printable(t.error)}</Pre>}
             </>
           ),
         },
@@ -185,7 +185,7 @@ function FileTable({ rows, sort }: { rows: Of<File>[]; sort: string }) {
             <>
               {printable(f.path, 300)}
               {f.rotated && <span class="soft"> (rotated)</span>}
-              {(f.error || f.refusal) && <pre class="error">{printable(f.error ?? f.refusal ?? "")}</pre>}
+              {(f.error || f.refusal) && <Pre class="error">{printable(f.error ?? f.refusal ?? "")}</Pre>}
             </>
           ),
         },
