@@ -151,6 +151,9 @@ type VM interface {
 	// Broken reports whether a limit stopped the VM, so that it must not be used
 	// again.
 	Broken() bool
+	// Position returns the line of the script that called the function that calls
+	// Position, such as that of view.Window.Trace. line is 0 if it is unknown.
+	Position() (f File, line int)
 }
 
 // AsError returns the *Error in err, or a new one if there is none.

@@ -30,9 +30,9 @@ func whyCommand(t *terminal) *cobra.Command {
 		Long: `Follow the samples or log lines for which an expression is true through a node of the
 running weir and all nodes below it, or with '*' through all nodes. For each record,
 it prints what each node did to it, and names the step that changed or dropped it: the
-rule of prometheus.relabel and loki.relabel, the stage of loki.process, and the
-expression of the expr components. A record is followed if it matches at any of the
-nodes, before or after it. 'weir help expr' describes expressions.
+rule of prometheus.relabel and loki.relabel, the stage of loki.process, the expression
+of the expr components, and the line of a script. A record is followed if it matches at
+any of the nodes, before or after it. 'weir help expr' describes expressions.
 
 A node that sends no output for a record in the same call either dropped the record or
 sends it later. Batches do not record which output of a node comes from which input:
@@ -173,6 +173,9 @@ func stepText(s tap.PathStep) string {
 		what = append([]string{"may send it later, depending on " + s.Depends}, what...)
 	case s.Depends != "":
 		what = append([]string{"may have dropped it, depending on " + s.Depends}, what...)
+	}
+	if len(what) == 0 {
+		return b.String()
 	}
 	return b.String() + ": " + strings.Join(what, ", ")
 }

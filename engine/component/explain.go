@@ -8,13 +8,16 @@ import (
 
 // Explainer is a Component that can tell which of its steps change or drop a record.
 type Explainer interface {
-	// Explain returns the steps that change or drop a record, in order, and those that
-	// may have dropped it. one has a single row, which must not be modified. Explain has
+	// Explain returns the steps that change or drop a record, in order, those that may
+	// have dropped it, and errors. one has a single row, which must not be modified. Explain has
 	// no effect: it changes no state, sends nothing and counts nothing. It is called
 	// from any goroutine, also while the component processes batches. The error is why
 	// the component cannot explain the record.
 	Explain(ctx context.Context, one flow.Batches) ([]Step, error)
 }
+
+// StepError is the Kind of a step that is an error, of a script for example.
+const StepError = "error"
 
 // Step is one step of a component, applied to one record.
 type Step struct {
@@ -26,6 +29,8 @@ type Step struct {
 	// After is the record after the step. It has no row if the step dropped it, and
 	// several if the step divided it.
 	After flow.Batches
+	// Added are the records that the step added.
+	Added flow.Batches
 	// Also are changes that After does not show, such as "extracted level=\"debug\"".
 	Also []string
 	// Depends is what the result depends on that is unknown, such as "the rate of

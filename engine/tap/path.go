@@ -119,6 +119,9 @@ func (f *Follower) explain(ctx context.Context, step *PathNode, o *observation, 
 		return
 	case out >= 0 && same(o.in[in], o.out[out]):
 		step.Result = "unchanged"
+		if n.Explainer != nil {
+			f.errors(ctx, step, o.in[in], n.Explainer)
+		}
 		return
 	case out >= 0:
 		step.Result = "changed"
@@ -149,6 +152,10 @@ func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by 
 		last = s.After
 	}
 	left := slices.Collect(rowsOf(last))
+	made := slices.Clone(left) // also the records that the steps added
+	for _, s := range steps {
+		made = slices.AppendSeq(made, rowsOf(s.Added))
+	}
 	doubts := slices.DeleteFunc(slices.Clone(steps), func(s component.Step) bool { return s.Depends == "" })
 	switch {
 	case out < 0 && len(left) == 0:
@@ -162,15 +169,28 @@ func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by 
 		step.Reason = "a step keeps the record and may send it later"
 	case out < 0 && len(doubts) > 0:
 		step.Reason = "the node did not send it in this call: a step dropped it, or sends it later"
-	case out >= 0 && slices.ContainsFunc(left, func(r row) bool { return sameButTime(r, o.out[out]) }):
+	case out >= 0 && slices.ContainsFunc(made, func(r row) bool { return sameButTime(r, o.out[out]) }):
 		steps = slices.DeleteFunc(steps, func(s component.Step) bool { return s.Depends != "" })
 	case len(doubts) > 0:
 		step.Reason = "the result of a step depends on other records"
 	default:
-		step.Reason = "the steps of the node have another result now; its arguments may have changed"
+		step.Reason = "cannot name the steps of the node: for the record alone, they have another result now. The result depends on other records or a state, or the arguments have changed"
 		return
 	}
-	now := o.in[in]
+	f.steps(step, o.in[in], steps)
+}
+
+// errors sets the steps of a node that failed on a row, which it sent on unchanged.
+func (f *Follower) errors(ctx context.Context, step *PathNode, r row, by component.Explainer) {
+	steps, err := by.Explain(ctx, r.alone())
+	if err != nil {
+		return // nothing was to be explained
+	}
+	f.steps(step, r, slices.DeleteFunc(steps, func(s component.Step) bool { return s.Kind != component.StepError }))
+}
+
+// steps appends steps of a node to those of a path, where now is the row before them.
+func (f *Follower) steps(step *PathNode, now row, steps []component.Step) {
 	for _, s := range steps {
 		a := f.where.masks.row(now)
 		ps := PathStep{Within: s.Within, Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: f.where.masks.mask(s.Detail), Before: a.record(),
@@ -184,6 +204,9 @@ func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by 
 			}
 		} else {
 			ps.Dropped = true
+		}
+		for r := range rowsOf(s.Added) {
+			ps.Changes = append(ps.Changes, "added "+string(f.where.masks.row(r).appendText(nil)))
 		}
 		for _, text := range s.Also {
 			ps.Changes = append(ps.Changes, f.where.masks.mask(text))

@@ -13,6 +13,7 @@ const normalNaN = 0x7ff8000000000001
 
 // SetName renames row i.
 func (m *Metrics) SetName(i int, name string) error {
+	m.traceEdit()
 	if err := checkName(name); err != nil {
 		return err
 	}
@@ -22,6 +23,7 @@ func (m *Metrics) SetName(i int, name string) error {
 
 // SetLabel sets a label of row i. An empty value removes it.
 func (m *Window) SetLabel(i int, name, value string) error {
+	m.traceEdit()
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -40,6 +42,7 @@ func (m *Window) SetLabel(i int, name, value string) error {
 // marker, and returns an error if the row is a native histogram. Every NaN is
 // replaced with the normal NaN: only SetStale creates markers.
 func (m *Metrics) SetValue(i int, v float64) error {
+	m.traceEdit()
 	if batch.IsStale(m.v.rows[i]) {
 		return nil
 	}
@@ -51,12 +54,16 @@ func (m *Metrics) SetValue(i int, v float64) error {
 }
 
 // SetTime sets the timestamp of row i in Unix ms.
-func (m *Metrics) SetTime(i int, t int64) { m.t.write()[i] = t }
+func (m *Metrics) SetTime(i int, t int64) {
+	m.traceEdit()
+	m.t.write()[i] = t
+}
 
 // SetStale turns row i into a staleness marker, without histogram, exemplars
 // and start timestamp, or into a normal sample, whose value is NaN until it is
 // set.
 func (m *Metrics) SetStale(i int, stale bool) {
+	m.traceEdit()
 	if stale == batch.IsStale(m.v.rows[i]) {
 		return
 	}
@@ -73,6 +80,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 
 // Drop drops row i.
 func (m *Window) Drop(i int) {
+	m.traceEdit()
 	m.forgetShape()
 	m.drop(i)
 	if len(m.ways) > 0 {

@@ -75,6 +75,7 @@ func (m *Window) RenameLabel(name, to string) error {
 }
 
 func (m *Window) editAll(k labelEdit) {
+	m.traceEdit()
 	m.flush()
 	e, ok := m.edits[k]
 	if !ok {
@@ -126,6 +127,7 @@ func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batc
 // removes it. An error of fn stops the operation. It is returned unchanged and
 // is not cached.
 func (m *Window) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
+	m.traceEdit()
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}

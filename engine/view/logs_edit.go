@@ -16,6 +16,7 @@ const maxMs = int64(1<<63-1)/nsPerMs - 1
 
 // SetLine sets the line of row i.
 func (m *Logs) SetLine(i int, line string) error {
+	m.traceEdit()
 	if m.line.rows[i] == line {
 		return nil
 	}
@@ -56,6 +57,7 @@ func parseTS(ns string) (int64, error) {
 }
 
 func (m *Logs) setNanos(i int, t int64) {
+	m.traceEdit()
 	if m.t.rows[i] != t {
 		m.t.write()[i] = t
 	}
@@ -63,6 +65,7 @@ func (m *Logs) setNanos(i int, t int64) {
 
 // SetMeta sets a value of row i's metadata. An empty value removes it.
 func (m *Logs) SetMeta(i int, name, value string) error {
+	m.traceEdit()
 	if err := checkMeta(name, value); err != nil {
 		return err
 	}
@@ -192,6 +195,7 @@ func (m *Logs) Emit(r LogRecord) error { return m.EmitTo(0, r) }
 
 // EmitTo is like Emit, for a way.
 func (m *Logs) EmitTo(way int, r LogRecord) error {
+	m.traceEdit()
 	b := &m.scratch
 	b.Reset(nil)
 	if err := checkCount(r.Labels); err != nil {

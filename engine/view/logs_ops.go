@@ -17,6 +17,7 @@ type promotion struct {
 // Promote sets a label of each row to the value of one of its fields; see field
 // for the names. Rows without the field do not change.
 func (m *Logs) Promote(from, label string) error {
+	m.traceEdit()
 	f, err := parseField(from)
 	if err != nil {
 		return err
@@ -137,6 +138,7 @@ func parseTemplate(src string) (*template, error) {
 // braces, such as "{labels.app}: {json.msg}"; see field for the names. A
 // missing field becomes an empty text. {{ and }} stand for braces.
 func (m *Logs) SetLineAll(src string) error {
+	m.traceEdit()
 	t, ok := m.templates[src]
 	if !ok {
 		var err error

@@ -44,6 +44,7 @@ func (m *Window) KeepWhere(src string) error {
 // dropWhere drops the rows whose verdict is drop. does is the code of the
 // operation.
 func (m *Window) dropWhere(src string, does byte, drop expr.Verdict) error {
+	m.traceEdit()
 	p, err := m.predicate(src)
 	if err != nil {
 		return err
@@ -219,6 +220,7 @@ func (m *Metrics) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict
 // change. The bounds of classic and native buckets and the values of exemplars
 // are not scaled. An error in the expression is an *expr.Error.
 func (m *Metrics) Scale(src string, factor float64) error {
+	m.traceEdit()
 	if math.IsNaN(factor) {
 		return fmt.Errorf("cannot scale by NaN")
 	}
@@ -254,6 +256,7 @@ func (m *Metrics) Scale(src string, factor float64) error {
 // markers and native histograms do not change. An error in an expression is an
 // *expr.Error.
 func (m *Metrics) SetValueWhere(where, to string) error {
+	m.traceEdit()
 	n, err := m.number(to)
 	if err != nil {
 		return err

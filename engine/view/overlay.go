@@ -124,6 +124,9 @@ func (m *overlay[B, C]) rollbackRow() int {
 	if !k.set {
 		return -1
 	}
+	if m.trace != nil {
+		m.trace(true)
+	}
 	i := k.row
 	if m.editing == i {
 		m.editing = -1

@@ -72,6 +72,7 @@ func (m *Metrics) Emit(r Record) error { return m.EmitTo(0, r) }
 
 // EmitTo is like Emit, for a way; see Route.
 func (m *Metrics) EmitTo(way int, r Record) error {
+	m.traceEdit()
 	b := &m.scratch
 	b.Reset(nil)
 	if err := checkName(r.Name); err != nil {

@@ -20,6 +20,9 @@ type Series struct {
 	set     int  // bytes of labels
 	logs    bool // it is a stream
 	dropped bool
+	trace   func(undo bool) // see Trace
+	row     int             // of the window, while running
+	running bool            // the hook runs
 }
 
 // Stream is the argument of the stream hook for a new stream.
@@ -71,6 +74,7 @@ func (s *Series) Unit() string {
 
 // SetName renames the series.
 func (s *Series) SetName(name string) error {
+	s.traceEdit()
 	if err := checkName(name); err != nil {
 		return err
 	}
@@ -80,6 +84,7 @@ func (s *Series) SetName(name string) error {
 
 // SetLabel sets a label. An empty value removes it.
 func (s *Series) SetLabel(name, value string) error {
+	s.traceEdit()
 	if err := checkLabelName(name, s.logs); err != nil {
 		return err
 	}
@@ -95,7 +100,10 @@ func (s *Series) SetLabel(name, value string) error {
 }
 
 // Drop drops the series: all its samples, including its staleness marker.
-func (s *Series) Drop() { s.dropped = true }
+func (s *Series) Drop() {
+	s.traceEdit()
+	s.dropped = true
+}
 
 // RunSeries applies the series hook, or the stream hook on lines. It calls fn
 // for every row whose series has no cached decision. i is a row of the series,
@@ -144,7 +152,10 @@ func (m *Window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) 
 	e := &m.asked
 	e.handle, e.logs, e.set, e.dropped = s, m.logs, 0, false
 	e.edit.Reset(s)
-	if err := fn(i, e); err != nil {
+	e.row, e.running = i, true
+	err := fn(i, e)
+	e.running = false
+	if err != nil {
 		return nil, err
 	}
 	if e.dropped {

@@ -45,7 +45,8 @@ type Window struct {
 	edit    batch.Builder
 	editing int // the row, -1 for none
 
-	asked   Series // the argument of the series hook
+	asked   Series          // the argument of the series hook
+	trace   func(undo bool) // see Trace; nil unless somebody asks
 	sample  expr.Sample
 	scratch batch.Builder // scratch of Emit
 

@@ -420,6 +420,14 @@ func (v *vm) callerPosition() (c *chunk, line, col int) {
 	return nil, 0, 0
 }
 
+// Position returns the line that called the host.
+func (v *vm) Position() (f scripting.File, line int) {
+	if c, line, _ := v.callerPosition(); c != nil {
+		return c.file, line
+	}
+	return v.prog.main.file, 0
+}
+
 // log passes on a log line of the script.
 func (v *vm) log(level slog.Level, msg string, fields []any) {
 	if v.host.Log == nil {

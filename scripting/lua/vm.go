@@ -234,6 +234,19 @@ func (v *vm) Broken() bool { return v.broken }
 // colon at its end; "" when there is none.
 func callerPosition(L *lua.LState) string { return L.Where(1) }
 
+// Position returns the line that called the host.
+func (v *vm) Position() (f scripting.File, line int) {
+	L := v.L.G.CurrentThread
+	for level := 0; ; level++ {
+		if _, ok := L.GetStack(level); !ok {
+			return v.prog.main.file, 0
+		}
+		if c, line, _ := v.prog.position(L.Where(level)); c != nil {
+			return c.file, line
+		}
+	}
+}
+
 // hostError is a Go error on its way through the script.
 type hostError struct {
 	err   error

@@ -282,7 +282,7 @@ func debugBatch[B records](ctx context.Context, d *debugger, p pipeline[B], b B)
 	if p.c.script.Definition.Accepts()&p.signal.bit() == 0 {
 		return nil
 	}
-	r, err := p.rehearse(ctx, b)
+	r, err := p.rehearse(ctx, b, nil)
 	if err != nil {
 		return err
 	}

@@ -152,8 +152,9 @@ type rehearsed[B records] struct {
 	errors []*scripting.Error
 }
 
-// rehearse has the hooks process a batch, as run and apply do, but sends nothing.
-func (p *pipeline[B]) rehearse(ctx context.Context, b B) (r *rehearsed[B], err error) {
+// rehearse has the hooks process a batch, as run and apply do, but sends nothing. x
+// follows the edits; nil: nobody does.
+func (p *pipeline[B]) rehearse(ctx context.Context, b B, x *explanation) (r *rehearsed[B], err error) {
 	c := p.c
 	w, err := c.pools.shared.get(ctx)
 	if err != nil {
@@ -161,9 +162,13 @@ func (p *pipeline[B]) rehearse(ctx context.Context, b B) (r *rehearsed[B], err e
 	}
 	r = &rehearsed[B]{}
 	r.k = c.newCall(ctx, w, terms{
-		on: scripting.OnErrorDrop, final: true,
-		observe: func(e *scripting.Error) { r.errors = append(r.errors, e) },
+		on: x.onError(), final: true,
+		observe: func(e *scripting.Error) {
+			r.errors = append(r.errors, e)
+			x.failed(e)
+		},
 	})
+	x.begin(r.k)
 	labels, whole := p.signal.hooks(c.script.Definition)
 	if err := p.callHooks(r.k, b, labels, whole); err != nil {
 		r.k.fail(b.Len(), scripting.AsError(err))
@@ -171,7 +176,9 @@ func (p *pipeline[B]) rehearse(ctx context.Context, b B) (r *rehearsed[B], err e
 	if err := w.vm.End(); err != nil {
 		r.k.reportError(scripting.AsError(err))
 	}
+	x.end()
 	p.edits(r.k, b)
+	x.finish()
 	r.took = time.Since(r.k.began)
 	r.all = p.signal.window(w).Part(view.AllWays)
 	switch r.k.opened &^ p.signal.bit() {

@@ -156,12 +156,12 @@ func (x *comparison) compare(ctx context.Context, b payload) error {
 func compareBatch[B records](ctx context.Context, x *comparison, was, is pipeline[B], b B) error {
 	x.before.outside.forget()
 	x.after.outside.forget()
-	old, err := was.rehearse(ctx, b)
+	old, err := was.rehearse(ctx, b, nil)
 	if err != nil {
 		return err
 	}
 	defer old.close()
-	made, err := is.rehearse(ctx, b)
+	made, err := is.rehearse(ctx, b, nil)
 	if err != nil {
 		return err
 	}
