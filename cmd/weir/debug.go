@@ -35,7 +35,7 @@ record for which an expression is true; 'weir help expr' describes expressions. 
 the copy returns is shown and not sent. It cannot make requests or run programs. If the
 script is reloaded, a copy of the new version continues.
 
-The node must be a script in Lua that receives records and sends them on. The page about
+The node must be a script that receives records and sends them on. The page about
 writing components describes what is different in the copy.
 
 The exit code is 0 when the session has ended, 1 if the node does not exist or cannot be

@@ -125,6 +125,21 @@ func (b *budget) resume() {
 	b.entered = b.paused
 }
 
+// aside calls fn, which enters the VM, with a time limit of its own. The call has
+// paused; its limits are not affected.
+func (b *budget) aside(limit time.Duration, fn func()) {
+	time, setting, bytes, allowed, spent, most, worked := b.limit, b.setting, b.bytes, b.allowed, b.spent, b.max, b.worked
+	started, looked, ran, left := b.started, b.looked, b.ran, b.left
+	b.start(limit, 0)
+	b.setting = ""
+	fn()
+	b.limit, b.setting, b.bytes, b.allowed, b.spent, b.max, b.worked = time, setting, bytes, allowed, spent, most, worked
+	b.started, b.looked, b.ran, b.left = started, looked, ran, left
+	b.why.Store(nil)
+	b.flag.Store(0)
+	b.rt.ClearInterrupt()
+}
+
 // addTime adds the time since the last tick, up to the maximum for a tick: in
 // the rest of the time, the machine did something else.
 func (b *budget) addTime(now time.Time) {

@@ -24,7 +24,9 @@ type program struct {
 	def    *scripting.Definition
 	found  []scripting.Finding // by lint
 	probe  *scripting.Probe
-	args   []string // of a plain file; nil for any other file
+	debug  *scripting.Debug // nil: no debugger
+	marks  []mark           // the statements, for a debugger
+	args   []string         // of a plain file; nil for any other file
 
 	covered []*scripting.Covered // by file, see cover; nil if coverage is off
 	test    *test                // nil unless it is a test file
@@ -73,13 +75,10 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 // read compiles a file and all its imports. t is set for a test file. awaitHint
 // tells authors where to use an await that is outside of a function.
 func read(f scripting.File, env scripting.Env, t *test, awaitHint string) (*program, error) {
-	if env.Debug != nil {
-		return nil, f.Error(0, hookLoad, errors.New("cannot debug JavaScript: only Lua can be debugged"))
-	}
 	if err := boundable(); err != nil {
 		return nil, &scripting.Error{File: f.Name, Err: err}
 	}
-	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, test: t, awaitHint: awaitHint}
+	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, debug: env.Debug, test: t, awaitHint: awaitHint}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
@@ -215,12 +214,13 @@ func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 // define runs the file for its definition.
 func (p *program) define() error {
 	v := p.newVM(scripting.Host{Log: func(slog.Level, string, string, []any) {}})
+	v.aside = true // a debugger stops in the VMs that process batches
 	if err := v.load(); err != nil {
 		return err
 	}
 	def, err := scripting.Define(p.main.file, *v.raw)
 	p.def = def
-	if err == nil {
+	if err == nil && p.debug == nil { // the calls of the debugger are no code of the script
 		p.lint(globalsOf(v))
 	}
 	return reworded(err)

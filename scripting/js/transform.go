@@ -37,6 +37,20 @@ var supported = map[string]bool{
 
 // compile compiles a file of the program.
 func (p *program) compile(f scripting.File) (*chunk, error) {
+	c, err := p.parse(f)
+	if err != nil {
+		return nil, err
+	}
+	p.cover(c)
+	p.mark(c)
+	if c.prog, err = goja.CompileAST(c.tree, true); err != nil {
+		return nil, c.syntaxError(err)
+	}
+	return c, nil
+}
+
+// parse returns a file with its restricted tree.
+func (p *program) parse(f scripting.File) (*chunk, error) {
 	limitPatterns()
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff")
 	if line, err := checkNesting(f.Text); err != nil {
@@ -82,10 +96,6 @@ func (p *program) compile(f scripting.File) (*chunk, error) {
 	c.scanTree()
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
-	}
-	p.cover(c)
-	if c.prog, err = goja.CompileAST(c.tree, true); err != nil {
-		return nil, c.syntaxError(err)
 	}
 	return c, nil
 }

@@ -36,6 +36,8 @@ type vm struct {
 	threw      int
 	rejected   []*goja.Promise // rejected promises without a handler
 	statements int64           // that were executed and counted, see cover
+	paused     *paused         // nil: no debugger
+	aside      bool            // it runs code that is not debugged
 
 	hooks struct {
 		series, metrics, stream, logs goja.Value
@@ -94,6 +96,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.openConsole()
 	v.openData()
 	v.openCover()
+	v.openDebug()
 	v.openArgs()
 	if p.test != nil {
 		p.test.open(v)

@@ -108,6 +108,24 @@ return weir.transform {
 }
 `
 
+const debuggedTS = `import { defineTransform, state, type Metrics } from "weir";
+const sent: string = "sent";
+export default defineTransform({
+  state: { seen: state.map() },
+  metrics(batch: Metrics, ctx) {
+    const n: number = (ctx.state.seen.get("n") ?? 0) + 1;
+    ctx.state.seen.set("n", n);
+    ctx.log.info("hello", { n });
+    for (const s of batch) {
+      s.labels.n = String(n);
+    }
+  },
+});
+`
+
+// debuggedScripts are the same script in each language.
+var debuggedScripts = map[string]string{"a/b.lua": debuggedLua, "a/b.ts": debuggedTS}
+
 func equalText(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
@@ -118,12 +136,18 @@ func equalText(t *testing.T, got, want string) {
 // TestDebugNode checks that a copy of the node with its state is debugged, and that
 // the node goes on while the copy is stopped.
 func TestDebugNode(t *testing.T) {
+	for path, text := range debuggedScripts {
+		t.Run(path, func(t *testing.T) { testDebugNode(t, path, text) })
+	}
+}
+
+func testDebugNode(t *testing.T, path, text string) {
 	f := newDebugs(t)
-	f.run("a/b.lua", debuggedLua)
+	f.run(path, text)
 	equalText(t, f.send(f.parse("x 1\n")), "x{n=\"1\"} 1\n")
 
 	c, end := f.debug("value > 10")
-	set := c.Start(f.f.Dir+"/a/b.lua", dap.SourceBreakpoint{Line: 7}, dap.SourceBreakpoint{Line: 99})
+	set := c.Start(f.f.Dir+"/"+path, dap.SourceBreakpoint{Line: 7}, dap.SourceBreakpoint{Line: 99})
 	if !set[0].Verified || set[1].Verified || set[1].Message != "there is no statement in this line or below it" {
 		t.Errorf("got breakpoints %+v", set)
 	}
@@ -145,14 +169,20 @@ func TestDebugNode(t *testing.T) {
 // TestDebugReload checks that a session goes on with a new version, also while the
 // script is stopped, and ends with the node.
 func TestDebugReload(t *testing.T) {
+	for path, text := range debuggedScripts {
+		t.Run(path, func(t *testing.T) { testDebugReload(t, path, text) })
+	}
+}
+
+func testDebugReload(t *testing.T, path, text string) {
 	f := newDebugs(t)
-	f.run("a/b.lua", debuggedLua)
+	f.run(path, text)
 	c, _ := f.debug("")
-	c.Start(f.f.Dir+"/a/b.lua", dap.SourceBreakpoint{Line: 6})
+	c.Start(f.f.Dir+"/"+path, dap.SourceBreakpoint{Line: 6})
 	c.Output("it waits for a batch")
 	f.send(f.parse("x 1\n"))
 	equalText(t, c.Stopped(), "breakpoint metrics:6")
-	f.run("a/b.lua", strings.Replace(debuggedLua, "local n =", "\nlocal n =", 1))
+	f.run(path, strings.NewReplacer("local n =", "\nlocal n =", "const n:", "\nconst n:").Replace(text))
 	debugtest.Event[*dap.ContinuedEvent](c)
 	c.Output("the node was rebuilt")
 	if e := debugtest.Event[*dap.BreakpointEvent](c); e.Body.Breakpoint.Line != 7 {
