@@ -110,6 +110,34 @@ export interface TapRecord {
   metadata?: Record<string, string>;
 }
 
+/** One line of /api/v0/why/NODE. */
+export interface Path {
+  kind: "path" | "note" | "end" | "error";
+  time?: string;
+  text: string;
+  nodes?: PathNode[];
+}
+
+export interface PathNode {
+  node: string;
+  position?: string;
+  result: string;
+  reason?: string;
+  changes?: string[];
+  steps?: PathStep[];
+}
+
+export interface PathStep {
+  within?: string;
+  kind: string;
+  index?: number;
+  name?: string;
+  detail?: string;
+  dropped?: boolean;
+  changes?: string[];
+  depends?: string;
+}
+
 export class APIError extends Error {
   constructor(
     readonly status: number,

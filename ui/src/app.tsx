@@ -16,6 +16,7 @@ import { Overview } from "./views/overview";
 import { Reloads } from "./views/reloads";
 import { Scripts } from "./views/scripts";
 import { Targets } from "./views/targets";
+import { Why } from "./views/why";
 
 interface View {
   name: string;
@@ -26,6 +27,7 @@ interface View {
 const views: View[] = [
   { name: "", title: "Overview", show: Overview },
   { name: "graph", title: "Graph", show: Graph },
+  { name: "why", title: "Why", show: Why },
   { name: "targets", title: "Targets", show: Targets },
   { name: "scripts", title: "Scripts", show: Scripts },
   { name: "reloads", title: "Reloads", show: Reloads },

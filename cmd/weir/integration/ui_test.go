@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,7 @@ return weir.transform {
 // TestUI: every view shows the running weir, at every width, in both themes, and for screen readers.
 func TestUI(t *testing.T) {
 	_, b, _ := startUI(t)
+	b.complaints("where=name+%3D%3D") // the mistake
 	b.shows("prometheus.remote_write.dead is unhealthy.")
 	views := []struct {
 		name, view string
@@ -82,6 +84,8 @@ func TestUI(t *testing.T) {
 		{"node", "node/my.tidy.default", []string{"Gets records from", "prometheus.scrape.weir", "Arguments", "forward_to"}},
 		{"live", "node/my.tidy.default?tab=live&side=diff", []string{`site="lab" added`, "go_goroutines"}},
 		{"script", "node/my.tidy.default?tab=script", []string{"Versions of my.tidy", "running"}},
+		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
+		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
 		{"targets", "targets", []string{"http://127.0.0.1:1/metrics", "connection refused", "▲ down", "● up"}},
 		{"scripts", "scripts", []string{"my.tidy.default", "tidy.lua"}},
 		{"reloads", "reloads", []string{"start", "my.tidy.default", "compile"}},
@@ -131,6 +135,18 @@ func TestUIKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("\r"))
 	b.await("Enter selects a node", `document.querySelector("aside h2")?.innerText == "my.tidy.default"`)
 	b.await("the URL holds the selection", `location.hash.includes("node=my.tidy.default")`)
+}
+
+// TestUIWhy: the record that somebody clicks on is followed through the graph.
+func TestUIWhy(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.view("node/my.tidy.default?tab=live&where=" + url.QueryEscape(`name == "go_threads"`))
+	b.click("why")
+	b.shows("prometheus.scrape.weir")
+	b.shows(`site="lab" added`)
+	b.shows("prometheus.echo.default accepted")
+	b.view("why?where=" + url.QueryEscape(`name == "no_such_metric"`) + "&node=my.tidy.default")
+	b.shows("Waiting for records that match")
 }
 
 // TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.

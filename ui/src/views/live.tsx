@@ -6,6 +6,7 @@ import { useLoad } from "../parts/load";
 import { ErrorBox, Pre, useScrolling } from "../parts/message";
 import { type Route, setQuery } from "../route";
 import { clock, printable } from "../text";
+import { whyLink } from "./why";
 
 const most = 500;
 
@@ -121,6 +122,11 @@ function EventLine({ e }: { e: TapEvent }) {
       <span class="hidden">{e.kind} </span>
       {e.time && <time dateTime={e.time}>{clock(e.time)}</time>}{" "}
       {e.record && <code>{printable(recordText(e.record))}</code>}
+      {e.record && (
+        <a class="why" href={whyLink(e.record)} title="Follow this record through the graph">
+          why
+        </a>
+      )}{" "}
       {e.changes && <span class="changes">{printable(e.changes.join(", "))}</span>}
       {e.text && <span class="soft">{printable(e.text)}</span>}
     </>

@@ -1,0 +1,180 @@
+// What each node does to a record on its path through the graph.
+
+import { useEffect, useState } from "preact/hooks";
+import { lines, type Path, type PathNode, type PathStep, type TapRecord } from "../api";
+import { ErrorBox, Pre } from "../parts/message";
+import { link, nodeLink, type Route, setQuery } from "../route";
+import { useStatus } from "../status";
+import { clock, printable } from "../text";
+
+const most = 5;
+
+export function Why({ route }: { route: Route }) {
+  const where = route.query.get("where") ?? "";
+  const node = route.query.get("node") ?? "";
+  const [typed, type] = useState(where);
+  const [again, follow] = useState(0);
+  useEffect(() => type(where), [where]);
+  const nodes = useStatus().status?.components ?? [];
+  return (
+    <>
+      <h1>Why</h1>
+      <p>
+        Follows records through the graph and shows which rule, stage, expression or line of a script changed or dropped
+        them. The <a href={link(["docs", "writing-components"], { at: "expressions" })}>expression</a> selects records
+        before or after any node.
+      </p>
+      <form
+        class="bar"
+        onSubmit={(e) => {
+          e.preventDefault();
+          setQuery({ where: typed });
+          follow((n) => n + 1);
+        }}
+      >
+        <label class="grow">
+          Records
+          <input
+            type="text"
+            spellcheck={false}
+            placeholder={'name == "http_requests_total" && labels.job == "api"'}
+            value={typed}
+            onInput={(e) => type(e.currentTarget.value)}
+          />
+        </label>
+        <label>
+          From{" "}
+          <select value={node} onChange={(e) => setQuery({ node: e.currentTarget.value })}>
+            <option value="">any node</option>
+            {nodes.map((n) => (
+              <option key={n.id} value={n.id}>
+                {n.id}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" disabled={typed.trim() === ""}>
+          Follow
+        </button>
+      </form>
+      {where && <Paths key={`${where} ${node} ${again}`} where={where} node={node || "*"} />}
+    </>
+  );
+}
+
+function Paths({ where, node }: { where: string; node: string }) {
+  const [paths, setPaths] = useState<Path[]>([]);
+  const [notes, setNotes] = useState<string[]>([]);
+  const [ended, setEnded] = useState("");
+  const [error, setError] = useState("");
+  useEffect(() => {
+    const abort = new AbortController();
+    const query = new URLSearchParams({ where, limit: String(most) });
+    (async () => {
+      for await (const line of lines(`/api/v0/why/${node === "*" ? "*" : encodeURI(node)}?${query}`, abort.signal)) {
+        if (line === "") continue;
+        const p = JSON.parse(line) as Path;
+        if (p.kind === "end") setEnded(p.text);
+        else if (p.kind === "error") setError(p.text);
+        else if (p.kind === "note") setNotes((old) => [...old, p.text]);
+        else setPaths((old) => [...old, p]);
+      }
+    })().catch((e) => abort.signal.aborted || setError(e.message));
+    return () => abort.abort();
+  }, []);
+  return (
+    <div aria-live="polite">
+      {error && <ErrorBox title="Cannot follow the records." text={error} />}
+      {!ended && !error && <p class="soft">Waiting for records that match…</p>}
+      {paths.map((p, i) => (
+        <PathBox key={i} p={p} />
+      ))}
+      {notes.map((text) => (
+        <p key={text} class="box warn">
+          {printable(text)}
+        </p>
+      ))}
+      {ended && <p class="soft">Ended: {printable(ended)}.</p>}
+    </div>
+  );
+}
+
+const tone: Record<string, string> = {
+  changed: "exited",
+  dropped: "unhealthy",
+  missing: "unhealthy",
+  refused: "unhealthy",
+  accepted: "healthy",
+};
+
+function PathBox({ p }: { p: Path }) {
+  return (
+    <article class="box">
+      <Pre>{printable(p.text)}</Pre>
+      {p.time && (
+        <p class="soft">
+          <time dateTime={p.time}>{clock(p.time)}</time>
+        </p>
+      )}
+      <ol class="path">
+        {p.nodes?.map((n, i) => (
+          <PathEntry key={`${n.node} ${i}`} n={n} />
+        ))}
+      </ol>
+    </article>
+  );
+}
+
+function PathEntry({ n }: { n: PathNode }) {
+  return (
+    <li>
+      <a href={nodeLink(n.node)}>{printable(n.node)}</a>{" "}
+      <strong class={`health ${tone[n.result] ?? ""}`}>{n.result}</strong>{" "}
+      {n.position && <span class="soft">{printable(n.position)}</span>}
+      {n.reason && <p>{printable(n.reason)}</p>}
+      {n.steps?.length ? (
+        <ul>
+          {n.steps.map((s, i) => (
+            <Step key={i} s={s} />
+          ))}
+        </ul>
+      ) : (
+        <Changes changes={n.changes} />
+      )}
+    </li>
+  );
+}
+
+function Step({ s }: { s: PathStep }) {
+  const name = [s.within, s.kind, s.index, s.name].filter(Boolean).join(" ");
+  return (
+    <li>
+      {printable(name)} {s.dropped && <strong class="health unhealthy">dropped</strong>}
+      {s.detail && <Pre>{printable(s.detail)}</Pre>}
+      {s.depends && <p class="soft">{printable(s.depends)}</p>}
+      <Changes changes={s.changes} />
+    </li>
+  );
+}
+
+function Changes({ changes }: { changes?: string[] }) {
+  if (!changes?.length) return null;
+  return (
+    <ul class="plain">
+      {changes.map((c) => (
+        <li key={c}>
+          <code>{printable(c)}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The view that follows the series or the lines of a record. */
+export function whyLink(r: TapRecord): string {
+  const equal = (name: string, value: string) => `${name} == ${JSON.stringify(value)}`;
+  const terms = Object.entries(r.labels ?? {}).map(([k, v]) => equal(`labels[${JSON.stringify(k)}]`, v));
+  if (r.name !== undefined) terms.unshift(equal("name", r.name));
+  if (r.line !== undefined) terms.push(equal("line", r.line));
+  return link(["why"], { where: terms.join(" && ") });
+}
