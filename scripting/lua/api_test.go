@@ -314,9 +314,9 @@ func TestArgs(t *testing.T) {
 			metrics = function(batch, ctx)
 				local a = ctx.args
 				local keys = {}
-				for k, v in pairs(a.m) do keys[#keys + 1] = k .. v end
+				for k, v in pairs(a.m) do keys[#keys + 1] = k .. v end -- in the order of the names
 				batch:set_label("all", table.concat({ a.s, a.i, a.n, tostring(a.b), a.d, a.z, table.concat(a.l, "+"),
-					#a.l, a.l[2], unpack(a.l), keys[1], a.e, tostring(a.o), tostring(a.p), a.r }, " "))
+					#a.l, a.l[2], unpack(a.l), table.concat(keys), a.e, tostring(a.o), tostring(a.p), a.r }, " "))
 				for i, v in ipairs(a.l) do assert(a.l[i] == v) end
 				assert(not pcall(function() a.s = "x" end) and not pcall(function() a.l[1] = "x" end))
 				assert(not pcall(table.insert, a.l, "x") and next(a.m) ~= nil and type(a.l) == "table")
@@ -334,11 +334,11 @@ func TestArgs(t *testing.T) {
 		d = "1m"
 		z = 10
 		l = ["z", "y"]
-		m = {q = 5}
+		m = {q = 5, b = 1, z = 2, a = 3, y = 4}
 		e = "down"
 		o = "opt"
 		p = "hush"`)
-	equal(t, f.send(t, "m 1\n"), `m{all="S 8 2 false 60 10 z+y 2 y z q5 down opt <secret> req"} 1`+"\n")
+	equal(t, f.send(t, "m 1\n"), `m{all="S 8 2 false 60 10 z+y 2 y z a3b1q5y4z2 down opt <secret> req"} 1`+"\n")
 }
 
 func TestLog(t *testing.T) {

@@ -100,8 +100,8 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 		return v.readOnly.freeze(t, what)
 	case map[string]any:
 		t := v.L.CreateTable(0, len(x))
-		for k, e := range x {
-			t.RawSetString(k, v.argValue(e, what+"."+k))
+		for _, k := range slices.Sorted(maps.Keys(x)) { // so that pairs has the same order in all VMs
+			t.RawSetString(k, v.argValue(x[k], what+"."+k))
 		}
 		return v.readOnly.freeze(t, what)
 	}

@@ -18,6 +18,11 @@ describe("demo.memory", function()
     assert.equals(0.75, named:metrics(both):value [[used{instance="a"}]])
   end)
 
+  it("computes the ratio of any memory", function()
+    local out = memory:metrics "node_memory_MemTotal_bytes 1\nnode_memory_MemAvailable_bytes 0.25"
+    assert.equals(0.75, out:value "node_memory_used_ratio")
+  end)
+
   it("says nothing of half the gauges, or of no memory at all", function()
     memory:unchanged [[node_memory_MemTotal_bytes{instance="a"} 4000]]
     memory:unchanged [[

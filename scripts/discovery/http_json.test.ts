@@ -36,7 +36,7 @@ describe("discovery.http_json", () => {
 
   test("omits labels and targets whose paths lead nowhere", () => {
     http({ [URL]: '{"x":{"ip":"10.0.0.1","n":0,"ok":false,"sub":{"a":1},"none":null},"y":{"ip":null}}' });
-    const t = open({ address: "{ip}", labels: { n: "{n}", ok: "{ok}", sub: "{sub}", deep: "{ip.x}", none: "{none}", k: "{$key}-{n}" } });
+    const t = open({ address: "{ip}", labels: { n: "{n}", ok: "{ok}", sub: "{sub}", deep: "{ip.x}", length: "{ip.length}", none: "{none}", under: "{none.x}", k: "{$key}-{n}" } });
     t.advance("1m");
     expect(t.exported("targets")).toEqual([{ __address__: "10.0.0.1", n: "0", ok: "false", k: "x-0" }]);
   });

@@ -13,6 +13,7 @@ describe("http.paths", function()
       ["/42/43/44.json"] = "/:id/:id/:id.json",
       ["/commit/3f2c9ab"] = "/commit/:id",
       ["/facade/cafe"] = "/facade/cafe",
+      ["/defaced/x"] = "/defaced/x",
       ["/v1/2025-01/x"] = "/v1/:id/x",
       ["/session/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"] = "/session/:id",
       ["/search?q=weir&page=7#top"] = "/search",
@@ -36,6 +37,17 @@ describe("http.paths", function()
       hits_total{path="/a/:id"} 4 1000
       other_total{path="/a/:id"} 16
     ]], out)
+  end)
+
+  it("adds up paths that are nothing but an id, and marks of any characters", function()
+    assert.same('hits_total{path=":id"} 3', paths:metrics 'hits_total{path="1"} 1\nhits_total{path="2"} 2')
+    local t = weir.test.component("paths.lua", { mark = "^id" })
+    assert.same('hits_total{path="/^id"} 3', t:metrics 'hits_total{path="/1"} 1\nhits_total{path="/2"} 2')
+  end)
+
+  it("does not take the time of a sample for a part of its name", function()
+    local out = paths:metrics 'a{path="/1"} 1 11000\na1{path="/2"} 2 1000'
+    assert.same('a{path="/:id"} 1 11000\na1{path="/:id"} 2 1000', out)
   end)
 
   it("ends a folded series when all that is in it has ended", function()

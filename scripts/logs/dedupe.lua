@@ -67,7 +67,7 @@ return weir.transform {
       if #line <= HUGE then
         local key = hash.xxhash(tostring(batch[i].labels)) .. hash.xxhash(alike and shape(line) or line)
         now = seen:update(key, function(old)
-          if old and at - old[1] < window and at >= old[1] then return { old[1], old[2] + 1, 0 } end
+          if old and at - old[1] < window and at >= old[1] then return { old[1], old[2] + 1 } end
           return { at, 0, old and old[2] or 0 } -- it passes, for as many as were dropped
         end)
       end

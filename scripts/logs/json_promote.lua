@@ -36,14 +36,6 @@
 --   {job="api",level="info"} level=info msg="started in 3 ms"
 local weir = require "weir"
 
--- sorted are the keys of a table, so that a field has the same place in each batch.
-local function sorted(t)
-  local keys = {}
-  for k in pairs(t) do keys[#keys + 1] = k end
-  table.sort(keys)
-  return keys
-end
-
 -- LONGEST is how many bytes a label or a value of metadata may have; longer values
 -- are left where they are.
 local LONGEST = 65536
@@ -61,25 +53,24 @@ return weir.transform {
     local args = ctx.args
     local json = args.format == "json"
     -- What the host does alone costs a tenth of what comes back into the script.
-    for _, label in ipairs(sorted(args.labels)) do
-      if not next(args.drop) then batch:promote(args.format .. "." .. args.labels[label], label) end
+    for label, field in pairs(args.labels) do
+      if not next(args.drop) then batch:promote(args.format .. "." .. field, label) end
     end
 
     local fields, use = {}, {}
     local function want(field, f)
       fields[#fields + 1], use[#use + 1] = field, f
     end
-    for _, field in ipairs(sorted(args.drop)) do
-      local pattern = args.drop[field]
+    for field, pattern in pairs(args.drop) do
       want(field, function(v) return not pattern:match(v) end)
     end
     if next(args.drop) then
-      for _, label in ipairs(sorted(args.labels)) do
-        want(args.labels[label], function(v, r) if #v <= LONGEST then r.labels[label] = v end end)
+      for label, field in pairs(args.labels) do
+        want(field, function(v, r) if #v <= LONGEST then r.labels[label] = v end end)
       end
     end
-    for _, name in ipairs(sorted(args.metadata)) do
-      want(args.metadata[name], function(v, r) if #v <= LONGEST then r.metadata[name] = v end end)
+    for name, field in pairs(args.metadata) do
+      want(field, function(v, r) if #v <= LONGEST then r.metadata[name] = v end end)
     end
     if args.line ~= "" then want(args.line, function(v, r) r.line = v end) end
     if #fields == 0 then return end

@@ -20,6 +20,16 @@ describe("logs.json_promote", function()
     assert.equals('{} {id="9"} went well\n', t:logs('{} trace=9 msg="went well"'):text())
   end)
 
+  it("leaves values alone that are longer than 64 KiB", function()
+    local fits = ("x"):rep(65536)
+    local t = open { labels = { a = "a" }, metadata = { b = "b" }, drop = { c = "c" } }
+    local out = t:logs(('{} {"a":%q,"b":%q}\n{} {"a":%q,"b":%q}'):format(fits, fits, fits .. "x", fits .. "x"))
+    assert.same({ fits }, out:label_values("a"))
+    assert.equals(fits, out[1].metadata.b)
+    assert.is_nil(out[2].labels.a)
+    assert.is_nil(out[2].metadata.b)
+  end)
+
   it("leaves lines alone that do not have the fields", function()
     open({ labels = { level = "level" }, metadata = { id = "id" }, line = "msg" }):unchanged "{a=\"1\"} plain\n{a=\"1\"} {\"x\":null}\n{} \"\""
   end)

@@ -36,10 +36,17 @@ describe("logs.parse_nginx", () => {
     const t = component("parse_nginx.js", {});
     t.logs(`{} ${LINE}`);
     expect(t.ownMetrics()).toEqual([]);
+    t.logs("{} nonsense");
+    expect(t.ownMetrics()).toEqual(["weir_script_custom_unparsed_total 1"]);
     const long = LINE.replace("/cart", "/" + "x".repeat(65536));
     const out = t.logs(`{} nonsense\n{} ${LINE.replace("14/Nov/2023", "yesterday")}\n{} ${long}`);
     expect(out.labelValues("parsed")).toEqual(["no"]);
-    expect(t.ownMetrics()).toEqual(["weir_script_custom_unparsed_total 3"]);
+    expect(t.ownMetrics()).toEqual(["weir_script_custom_unparsed_total 4"]);
+  });
+
+  test("parses lines of up to 65,536 characters", () => {
+    const t = component("parse_nginx.js", { pattern: "^(?P<first>.)" });
+    expect(t.logs(`{} ${"x".repeat(65536)}\n{} ${"x".repeat(65537)}`).lines()).toEqual(['{"first":"x"}', "x".repeat(65537)]);
   });
 
   test("sets metadata that a line has", () => {

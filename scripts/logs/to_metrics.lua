@@ -26,20 +26,21 @@ local json = require "json"
 local weir = require "weir"
 
 local MOST = 10000
-local LONGEST = 8 * 1024 * 1024 -- bytes of a text that can be matched; longer ones do not match
+local LONGEST = 1048576 -- bytes of a text that can match
 
 -- text is how a bound is written in the label le.
 local function text(v)
   return (("%.12f"):format(v):gsub("0+$", ""):gsub("%.$", ""))
 end
 
--- fields of a rule, as batch:rows takes them: where, value, then its labels in order.
+-- fields returns the labels of a rule, and its fields as batch:rows takes them: where,
+-- value, then those of the labels.
 local function fields(rule)
   local names = {}
-  for name in pairs(rule.labels) do names[#names + 1] = name end
-  table.sort(names)
   local out = { rule.where ~= "" and rule.where or "line", rule.value ~= "" and rule.value or "line" }
-  for _, name in ipairs(names) do out[#out + 1] = rule.labels[name] end
+  for name, field in pairs(rule.labels) do
+    names[#names + 1], out[#out + 1] = name, field
+  end
   return names, out
 end
 
@@ -53,7 +54,7 @@ return weir.transform {
       type    = weir.arg.enum { values = { "counter", "gauge", "histogram" }, default = "counter", doc = "Type of the metric. A gauge has the last value." },
       help    = weir.arg.string { default = "", doc = "Help text of the metric." },
       where   = weir.arg.string { default = "", doc = "A field that a line must have to be counted: json.status, logfmt.level, labels.app, meta.trace_id. It is the name of a field, not an expression; to choose lines by an expression ('weir help expr'), put an expr.filter before this block." },
-      match   = weir.arg.regexp { optional = true, doc = "Pattern that this field, or without `where` the line, must match." },
+      match   = weir.arg.regexp { optional = true, doc = "Pattern that this field, or without `where` the line, must match. Texts longer than 1 MiB do not match." },
       value   = weir.arg.string { default = "", doc = "The field that is added, set or observed. Without it, lines are counted." },
       scale   = weir.arg.number { default = 1, doc = "Factor for the value: 0.001 converts milliseconds to seconds." },
       labels  = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels to set, with the fields of the line." },
@@ -117,12 +118,7 @@ return weir.transform {
   every = {
     ["15s"] = function(ctx)
       local series, now, idle = ctx.state.series, ctx.now(), ctx.args.idle * 1000
-      local entries = series:entries(MOST)
-      local keys = {}
-      for key in pairs(entries) do keys[#keys + 1] = key end
-      table.sort(keys)
-      for _, key in ipairs(keys) do
-        local s = entries[key]
+      for key, s in pairs(series:entries(MOST)) do
         local rule = ctx.args.metric[tonumber(key:match("^%d+"))]
         local over = now - s.at >= idle
         -- What an older block counted under this number is not this rule's.

@@ -80,6 +80,29 @@ took_seconds_count 3
     assert.same({ "lines_total{" .. table.concat(want, ",") .. "}", [[lines_total{l1="false",l8="1"}]] }, t:advance("15s"):series())
   end)
 
+  it("takes a field without text for one that is missing", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", labels = { a = "json.a" } } } })
+    t:logs '{} {"a":""}\n{} {}'
+    assert.same("# TYPE lines_total counter\nlines_total 2", t:advance("15s"))
+  end)
+
+  it("matches texts of up to 1 MiB", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", match = "^x" } } })
+    local longest = ("x"):rep(1048576)
+    t:logs("{} " .. longest .. "\n{} " .. longest .. "x")
+    assert.equals(1, t:advance("15s"):value("lines_total"))
+  end)
+
+  it("does not go on with what other blocks have counted", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total" } } })
+    local function of(rule) return { rule = rule, labels = {}, n = 1, sum = 1, counts = {}, at = t:now() } end
+    t:set_state("series", { ["1{}"] = of "other_total", ["2{}"] = of "lines_total" })
+    assert.equals(0, #t:advance("15s"))
+    local left = t:state("series")
+    assert.is_nil(left["2{}"])
+    assert.equals("other_total", left["1{}"].rule)
+  end)
+
   it("has the usual buckets, bounds included", function()
     local t = weir.test.component("to_metrics.lua", { metric = { { name = "took", type = "histogram", value = "logfmt.s" } } })
     t:logs "{} s=0.005\n{} s=10\n{} s=11"

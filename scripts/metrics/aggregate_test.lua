@@ -10,6 +10,7 @@ describe("metrics.aggregate", function()
   it("gives a sample for each group and function when the interval is over", function()
     local t = new()
     assert.equals(0, #t:metrics(two))
+    assert.same({}, t:logged())
     assert.equals(0, #t:advance("60s"))
     assert.same([[
       # TYPE load:sum gauge
@@ -46,10 +47,41 @@ describe("metrics.aggregate", function()
     local t = new()
     t:metrics(two)
     t:advance("65s")
-    for _ = 1, 2 do t:metrics 'load{job="a",i="3"} 100 1735689600000' end
+    for _ = 1, 3 do t:metrics 'load{job="a",i="3"} 100 1735689600000' end
     t:metrics 'load{job="a",i="1"} 1'
     assert.equals(1, t:advance("60s"):value 'load:sum{job="a"}')
-    assert.equals(1, #t:logged())
+    local logged = t:logged()
+    assert.equals(1, #logged)
+    assert.matches("samples came too late for their interval and are dropped", logged[1])
+  end)
+
+  it("knows a group for as long as it has samples", function()
+    local t = new { functions = { "sum" } }
+    t:metrics(two)
+    t:advance("59m30s")
+    t:metrics 'load{job="a",i="1"} 5'
+    assert.equals(5, t:advance("35s"):value 'load:sum{job="a"}')
+  end)
+
+  it("has nothing to say of a group that it does not know any more", function()
+    local t = new()
+    t:metrics(two)
+    t:set_state("groups", {})
+    assert.equals(0, #t:advance("65s"))
+  end)
+
+  it("begins with the last two intervals", function()
+    local t = new { functions = { "sum" } }
+    t:metrics 'load{job="a",i="1"} 1 1735689470000\nload{job="b",i="1"} 2 1735689530000'
+    assert.same('load:sum{job="b"} 2 1735689540000\nload:sum{job="b"} stale 1735689600000', t:advance("5s"))
+  end)
+
+  it("forgets what is two intervals old when a series goes on", function()
+    local t = new { functions = { "sum" }, delay = "50s" }
+    t:metrics 'load{job="a",i="1"} 1'
+    t:advance("125s")
+    t:metrics 'load{job="a",i="1"} 4'
+    assert.same('load:sum{job="a"} stale 1735689720000\nload:sum{job="a"} 4 1735689780000', t:advance("2m"))
   end)
 
   it("ends a group that no series came for", function()

@@ -51,9 +51,10 @@ local function admit(state, key, name, limit)
     return true
   end
   -- Counted first: of two VMs that do this at once, both see the other's.
-  if (state.count:add(name) or limit + 1) <= limit and state.series:add(key) then return true end
-  state.count:add(name, -1)
-  return false
+  local n = state.count:add(name)
+  local fits = n and n <= limit and state.series:add(key)
+  if not fits then state.count:add(name, -1) end
+  return fits
 end
 
 -- leave gives up the place of a series that ended, and reports whether it had one.
@@ -108,15 +109,14 @@ return weir.transform {
 
     -- Folded series are limited as well, by a count of their own: another label
     -- may be the one that is too many.
-    local seen, keep = {}, {}
+    local keep = {}
     for _, i in ipairs(folded) do
       local r = batch[i]
       local name = r.name .. "\0folded"
       local key = name .. "\0" .. tostring(r.labels)
       if r.stale then
         keep[#keep + 1] = i
-      elseif seen[key] or admit(state, key, name, args.limits[r.name] or args.limit) then
-        seen[key] = true
+      elseif admit(state, key, name, args.limits[r.name] or args.limit) then
         keep[#keep + 1] = i
       else
         batch:drop(i)

@@ -20,7 +20,7 @@ describe("metrics.cardinality_guard", function()
   end)
 
   it("gives the place of a series that ended to another", function()
-    guard:metrics 'hits{path="a"} 1\nhits{path="b"} 1'
+    guard:metrics 'hits{path="a"} 1\nhits{path="b"} 1\nhits{path="c"} 1'
     guard:advance("15s")
     assert.same('hits{path="a"} stale', guard:metrics 'hits{path="a"} stale\nhits{path="x"} stale')
     assert.equals("c", paths(guard:metrics 'hits{path="c"} 1'))
@@ -32,7 +32,13 @@ describe("metrics.cardinality_guard", function()
     guard:advance("40m")
     guard:metrics 'hits{path="a"} 1'
     guard:advance("40m")
-    assert.equals("a c", paths(guard:metrics 'hits{path="a"} 1\nhits{path="c"} 1\nhits{path="d"} 1'))
+    assert.equals("a c", paths(guard:metrics 'hits{path="c"} 1\nhits{path="d"} 1\nhits{path="a"} 1'))
+  end)
+
+  it("gives all places to others when no series has come for an hour", function()
+    guard:metrics 'hits{path="a"} 1\nhits{path="b"} 1'
+    guard:advance("61m")
+    assert.equals("c d", paths(guard:metrics 'hits{path="c"} 1\nhits{path="d"} 1\nhits{path="e"} 1'))
   end)
 
   it("folds what is over the limit", function()
@@ -43,6 +49,14 @@ describe("metrics.cardinality_guard", function()
     assert.same('hits{path="a"} 1\nhits{path="other"} 4', folding:metrics 'hits{path="a"} 1\nhits{path="b"} stale\nhits{path="c"} 4')
     folding:advance("15s")
     assert.same('hits{path="other"} stale', folding:metrics 'hits{path="c"} stale')
+  end)
+
+  it("counts folded series apart", function()
+    local folding = weir.test.component("cardinality_guard.lua", { limit = 1, fold = { "value" } })
+    assert.same('hits{value="a"} 1\nhits{value="other"} 2', folding:metrics 'hits{value="a"} 1\nhits{value="b"} 2')
+    folding:advance("1m")
+    folding:metrics 'hits{value="a"} stale'
+    assert.same('hits{value="d"} 1', folding:metrics 'hits{value="d"} 1')
   end)
 
   it("keeps its counts over a reload", function()

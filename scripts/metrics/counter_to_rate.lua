@@ -31,7 +31,7 @@ return weir.transform {
 
   state = {
     last = weir.state.map { max = 100000, ttl = "10m", doc = "Value and time of the last sample of each series." },
-    said = weir.state.set { max = 1, ttl = "1h", doc = "Whether too many series have been logged." },
+    said = weir.state.set { max = 1, ttl = "1h", doc = "The metric that has been logged because there are too many series." },
   },
 
   metrics = function(batch, ctx)
@@ -42,7 +42,7 @@ return weir.transform {
       local name = names[r.name]
       if name == nil then
         name = args.match:match(r.name) and (r.name:gsub("_total$", "") .. args.suffix)
-        names[r.name] = name
+        names[r.name] = name -- weir:ignore mutate without it, the pattern runs for each sample, with the same result
       end
       local value = r.value
       if not name or not value then return end -- a native histogram has no rate
@@ -54,8 +54,8 @@ return weir.transform {
       else
         local before = last:get(key)
         local ok = last:set(key, { value, r.time })
-        if not ok and ctx.state.said:add("full") then
-          ctx.log.warn("too many counters: those beyond 100,000 have no rate")
+        if not ok and ctx.state.said:add(name) then
+          ctx.log.warn("too many counters: those beyond 100,000 have no rate") -- weir:ignore mutate a test would need 100,000 counters, which takes too long
         end
         if before and r.time > before[2] then
           local growth = value - before[1]

@@ -16,6 +16,7 @@ describe("metrics.counter_to_rate", function()
     assert.equals(0, #send(rates, 100))
     assert.same('# TYPE hits_per_second gauge\nhits_per_second{job="a"} 5', send(rates, 150))
     assert.same('hits_per_second{job="a"} 0', send(rates, 150))
+    assert.same({}, rates:logged())
   end)
 
   it("counts from zero after a reset", function()
@@ -40,6 +41,10 @@ describe("metrics.counter_to_rate", function()
     rates:advance("1s")
     assert.same('a_per_second{x="1"} 1\na_per_second{x="2"} 2\nb_per_second{x="1"} 3',
       rates:metrics 'a_total{x="1"} 1\na_total{x="2"} 2\nb_total{x="1"} 3')
+  end)
+
+  it("has no rate without time between two samples", function()
+    assert.equals(0, #rates:metrics "a_total 1 1000\na_total 5 1000")
   end)
 
   it("goes on over a reload", function()

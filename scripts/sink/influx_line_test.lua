@@ -8,7 +8,7 @@ describe("sink.influx_line", function()
   end
 
   it("writes lines", function()
-    local t = open({ status = 204 }, { query = { db = "m" }, token = "s3cret", tags = { site = "lab", job = "x" } })
+    local t = open({ status = 204 }, { query = { db = "m" }, token = "s3cret", tags = { site = "lab", job = "x", none = "" } })
     t:metrics 'up{job="a b",path="/x,y=z"} 1.5 1000\ntemp -3 2000'
     local call = mocks:calls()[1]
     assert.equals("up,job=a\\ b,path=/x\\,y\\=z,site=lab value=1.5 1000\ntemp,job=x,site=lab value=-3 2000\n", call.body)
@@ -39,6 +39,11 @@ describe("sink.influx_line", function()
       assert.equals(1, open({ status = status }):metrics("a 1 1000"):outcome().waiting)
     end
     assert.equals(0, open({ status = 299 }):metrics("a 1 1000"):outcome().waiting)
+  end)
+
+  it("quotes 200 bytes of an answer", function()
+    local reason = open({ status = 400, body = ("x"):rep(300) }):metrics("a 1 1000"):outcome().reason
+    assert.equals(200, #reason:match("x+"))
   end)
 
   it("sends again when the database cannot be reached", function()

@@ -102,18 +102,18 @@ export default defineSink({
 
     const body = url === API ? { channel, text, unfurl_links: false } : { text };
     const answer = await ctx.http.post(url, undefined, { json: body, bearer: token, timeout });
-    const after = Number(answer.headers["retry-after"]);
-    const wait = after > 0 ? { after: Math.min(after, 600) } : {}; // weir:ignore mutate for ctx.retry, 0 is no wait
+    const asked = Number(answer.headers["retry-after"]) || 0;
+    const after = Math.min(Math.max(asked, 0), 600); // for ctx.retry, 0 is no wait
     if (answer.status >= 300) {
       const reason = `status ${answer.status}: ${answer.body.slice(0, 200)}`;
       if (answer.status === 400 || answer.status === 413) ctx.reject(reason);
-      else return ctx.retry({ reason, ...wait });
+      else return ctx.retry({ reason, after });
     } else if (url === API) {
       const said = answer.json() as { ok: boolean; error?: string };
       if (!said.ok) {
         const reason = `Slack says ${said.error}`;
         if (LASTING.has(said.error ?? "")) ctx.reject(reason);
-        else return ctx.retry({ reason, ...wait }); // such as a token or a channel that somebody mends
+        else return ctx.retry({ reason, after }); // such as a token or a channel that somebody mends
       }
     }
     posted.add(minute);

@@ -48,16 +48,9 @@ function pick(value: Json | undefined, path: string): Json | undefined {
 }
 
 function numberOf(value: Json | undefined): number | undefined {
-  switch (typeof value) {
-    case "number":
-      return value;
-    case "bigint":
-    case "boolean":
-      return Number(value);
-    case "string":
-      return value.trim() === "" || Number.isNaN(Number(value)) ? undefined : Number(value);
-  }
-  return undefined;
+  if (typeof value === "object" || (typeof value === "string" && value.trim() === "")) return undefined;
+  const n = Number(value);
+  return Number.isNaN(n) ? undefined : n;
 }
 
 function textOf(value: Json | undefined): string | undefined {
