@@ -65,8 +65,12 @@ func pick[E any](r *Rows, from []E) []E {
 }
 
 // times returns the timestamps of the rows. The samples of a scrape usually
-// have equal timestamps; then it returns a part of from.
+// have equal timestamps; then it returns a part of from, unless it is cheaper to
+// copy the timestamps of a few rows than to compare all.
 func (r *Rows) times(from []int64) []int64 {
+	if r.n < len(from)/16 {
+		return pick(r, from)
+	}
 	for _, t := range from {
 		if t != from[0] {
 			return pick(r, from)
