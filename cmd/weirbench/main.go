@@ -53,7 +53,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetArgs(args)
-	root.AddCommand(runCommand(), bareCommand(), outageCommand(), soakCommand(), reloadCommand(), faultsCommand(), pumpCommand(), stagesCommand(), targetsCommand(), sinkCommand(),
+	root.AddCommand(runCommand(), bareCommand(), outageCommand(), soakCommand(), reloadCommand(), observeCommand(), faultsCommand(), pumpCommand(), stagesCommand(), targetsCommand(), sinkCommand(),
 		logsCommand(), filesCommand(), floorCommand())
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
