@@ -142,9 +142,6 @@ func (c *Condition) Gain() int {
 	return 10
 }
 
-// SetLabelGain is how many times as fast as each set_label is.
-const SetLabelGain = 100
-
 // SetLabel returns the call of an operation that sets a constant label, or "" if
 // the value must be escaped or removes the label.
 func SetLabel(operation, name, value string) string {

@@ -172,6 +172,8 @@ var prices = []price[*batch.Metrics]{
 	{"each, drops by value", luaMetrics(`batch:each(function(m) if m.value > 8 then m:drop() end end)`), jsMetrics(`batch.each((m) => { if (m.value > 8) m.drop() })`), nil, nil},
 	{"each, sets value", luaMetrics(`batch:each(function(m) if m.labels.job ~= "none" then m.value = m.value * 0.001 end end)`),
 		jsMetrics(`batch.each((m) => { if (m.labels.job !== "none") m.value = m.value * 0.001 })`), nativeValues(milli), nil},
+	{"each, as series", luaMetrics(`batch:each(function(m) if m.labels.job == "x" then return m:drop() end m.labels.team = "a" end)`),
+		jsMetrics(`batch.each((m) => { if (m.labels.job === "x") return m.drop(); m.labels.team = "a" })`), nativeMemo(), nil},
 	{"each, sets label", luaMetrics(`batch:each(function(m) m.labels.team = "a" end)`), jsMetrics(`batch.each((m) => { m.labels.team = "a" })`), nil, nil},
 	{"records, reads", luaMetrics(`for m in batch:records() do if m.labels.job == "x" and m.value > 3 then m:drop() end end`),
 		jsMetrics(`for (const m of batch) if (m.labels.job === "x" && m.value > 3) m.drop()`), nativeFilter(notX), nil},
@@ -198,6 +200,8 @@ var logPrices = []price[*batch.Logs]{
 		jsLogs(`batch.each((r) => { if (r.labels.app === "app1" && r.contains("debug")) r.drop() })`), nil, nil},
 	{"each, drops by label", luaLogs(`batch:each(function(r) if r.labels.app == "app1" then r:drop() end end)`), jsLogs(`batch.each((r) => { if (r.labels.app === "app1") r.drop() })`), nil, nil},
 	{"each, drops by line", luaLogs(`batch:each(function(r) if r:contains("debug") then r:drop() end end)`), jsLogs(`batch.each((r) => { if (r.contains("debug")) r.drop() })`), nil, nil},
+	{"each, as stream", luaLogs(`batch:each(function(r) if r.labels.app == "app1" then return r:drop() end r.labels.team = "a" end)`),
+		jsLogs(`batch.each((r) => { if (r.labels.app === "app1") return r.drop(); r.labels.team = "a" })`), nil, nil},
 	{"each, sets label", luaLogs(`batch:each(function(r) r.labels.team = "a" end)`), jsLogs(`batch.each((r) => { r.labels.team = "a" })`), nil, nil},
 }
 

@@ -35,7 +35,7 @@ func (p *program) lint(names globals) {
 		if c == p.main && p.test == nil {
 			def = p.def
 		}
-		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}, bounded: map[string]bool{}}
+		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, first: map[ast.Node]string{}, loose: map[string]bool{}, bounded: map[string]bool{}}
 		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
 		l.findUnknown()
 		l.findBounded()
@@ -105,8 +105,9 @@ type linter struct {
 	depth   int             // of functions
 	found   []scripting.Finding
 	exprs   []scripting.Expr
-	seen    map[string]bool // findings, because a function may be visited twice
-	bound   map[string]bool // functions that were visited as callbacks
+	seen    map[string]bool     // findings, because a function may be visited twice
+	bound   map[string]bool     // functions that were visited as callbacks
+	first   map[ast.Node]string // the hooks that begin with a statement, or a call
 }
 
 type known = api.Known

@@ -29,9 +29,10 @@ func (l *linter) eachRecord(e *ast.CallExpression, f *known, sc *lintScope) {
 	}
 	switch body := fn.Body.(type) {
 	case *ast.BlockStatement:
-		l.perRecord(dot.Identifier.Idx, "each", dot.Left, record, body.List, sc)
+		l.perRecord(&recordLoop{at: e, idx: dot.Identifier.Idx, what: "each", on: dot.Left, record: record.Name.String(), body: body.List, start: body.LeftBrace + 1, called: true}, sc)
 	case *ast.ExpressionBody:
-		l.perRecord(dot.Identifier.Idx, "each", dot.Left, record, []ast.Statement{&ast.ExpressionStatement{Expression: body.Expression}}, sc)
+		statement := &ast.ExpressionStatement{Expression: body.Expression}
+		l.perRecord(&recordLoop{at: e, idx: dot.Identifier.Idx, what: "each", on: dot.Left, record: record.Name.String(), body: []ast.Statement{statement}, start: body.Expression.Idx0(), called: true}, sc)
 	}
 }
 
@@ -46,45 +47,66 @@ func (l *linter) loopOverRecords(s *ast.ForOfStatement, k *known, sc *lintScope)
 	if !ok {
 		return
 	}
-	body := []ast.Statement{s.Body}
-	if b, ok := s.Body.(*ast.BlockStatement); ok {
-		body = b.List
+	body, start := []ast.Statement{s.Body}, s.Source.Idx1()+1
+	block, ok := s.Body.(*ast.BlockStatement)
+	if ok {
+		body, start = block.List, block.LeftBrace+1
 	}
-	l.perRecord(s.Source.Idx0(), "the loop", s.Source, record, body, sc)
+	l.perRecord(&recordLoop{at: s, idx: s.Source.Idx0(), what: "the loop", on: s.Source, record: record.Name.String(), body: body, start: start, single: !ok}, sc)
+}
+
+// recordLoop is code that runs for each record of a batch.
+type recordLoop struct {
+	at     ast.Node // the statement, or the call of each
+	idx    file.Idx // of the finding
+	what   string
+	on     ast.Expression
+	record string // the name of the record
+	body   []ast.Statement
+	start  file.Idx // of the body
+	called bool     // body is that of a function
+	single bool     // body is one statement without braces
 }
 
 // perRecord warns of code that does for each record what an operation does for
-// all.
-func (l *linter) perRecord(at file.Idx, what string, receiver ast.Expression, id *ast.Identifier, body []ast.Statement, sc *lintScope) {
-	on, ok := receiver.(*ast.Identifier)
-	if !ok || len(body) == 0 || on.Name == id.Name {
+// all, or a hook once for each series.
+func (l *linter) perRecord(r *recordLoop, sc *lintScope) {
+	on, ok := r.on.(*ast.Identifier)
+	if !ok || len(r.body) == 0 || on.Name.String() == r.record {
 		return
 	}
-	c := condition{record: id.Name.String()}
-	k := l.expr(receiver, sc)
+	k := l.expr(r.on, sc)
 	logs := k == nil || k.Object != l.rules.Table.Batch
-	if len(body) == 1 {
-		if cond, ok := c.drops(body[0]); ok {
-			if text := cond.Expression(logs); text != "" {
-				l.addFinding(scripting.LintPerRecord, true, at, fmt.Errorf("%s calls the script for every record only to drop records", what),
-					fmt.Sprintf("write %s.dropWhere('%s'), which was measured to be %d times as fast", on.Name, text, cond.Gain()))
-			}
-			return
+	only, rewrite, gain := r.operation(on.Name.String(), logs)
+	if rewrite == "" {
+		only, rewrite, gain = scripting.EditsSeries, l.hookFor(r, sc), scripting.SeriesGain(logs)
+	}
+	if rewrite != "" {
+		err, hint := scripting.PerRecord(r.what, only, rewrite, gain)
+		l.addFinding(scripting.LintPerRecord, true, r.idx, err, hint)
+	}
+}
+
+// operation returns the call of an operation that does the same, or "".
+func (r *recordLoop) operation(on string, logs bool) (only scripting.RecordWork, rewrite string, gain int) {
+	c := condition{record: r.record}
+	if len(r.body) == 1 {
+		if cond, ok := c.drops(r.body[0]); ok && cond.Expression(logs) != "" {
+			return scripting.DropsRecords, fmt.Sprintf("%s.dropWhere('%s')", on, cond.Expression(logs)), cond.Gain()
 		}
 	}
 	if logs {
-		return // without a measurement
+		return "", "", 0 // without a measurement
 	}
 	var ops []string
-	for _, s := range body {
+	for _, s := range r.body {
 		op := c.setLabel(s)
 		if op == "" {
-			return
+			return "", "", 0
 		}
-		ops = append(ops, on.Name.String()+"."+op)
+		ops = append(ops, on+"."+op)
 	}
-	l.addFinding(scripting.LintPerRecord, true, at, fmt.Errorf("%s calls the script for every record only to set a constant label", what),
-		fmt.Sprintf("write %s, which was measured to be %d times as fast", strings.Join(ops, "; "), scripting.SetLabelGain))
+	return scripting.SetsConstant, strings.Join(ops, "; "), scripting.SetLabelGain
 }
 
 // condition translates conditions on a record.

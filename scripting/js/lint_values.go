@@ -463,6 +463,7 @@ func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *li
 func (l *linter) visitAs(p *scripting.Param, e ast.Expression, sc *lintScope) {
 	switch e := e.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		l.beginsHook(p, e)
 		l.function(e, sc, l.rules.Parameters(p))
 	case *ast.Identifier:
 		l.callback(p, l.expr(e, sc))

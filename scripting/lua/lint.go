@@ -82,11 +82,12 @@ type linter struct {
 	calls   map[string][]int // and the lines of those
 	seen    map[string]bool  // findings, as a function may be visited twice
 	bound   map[string]bool  // functions of hooks that were visited, by line and parameter
+	first   map[any]string   // the hooks that begin with a statement, or a call
 }
 
 // newLinter looks at a file; def is that of the component, nil in another file.
 func newLinter(p *program, f scripting.File, def *scripting.Definition) *linter {
-	l := &linter{file: f, prog: p, reads: map[string]int{}, calls: map[string][]int{}, seen: map[string]bool{}, bound: map[string]bool{}}
+	l := &linter{file: f, prog: p, reads: map[string]int{}, calls: map[string][]int{}, seen: map[string]bool{}, bound: map[string]bool{}, first: map[any]string{}}
 	l.rules = api.Rules{
 		Table: api.Get(), Def: def, Modules: p.stdlib, Say: l.addFinding,
 		Spell: func(name string) string { return name }, Series: refusedInSeries,

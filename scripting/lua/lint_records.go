@@ -16,7 +16,7 @@ func (l *linter) eachRecord(e *ast.FuncCallExpr, f *known, sc *lintScope) {
 		return
 	}
 	if fn, ok := e.Args[0].(*ast.FunctionExpr); ok && len(fn.ParList.Names) == 1 && !fn.ParList.HasVargs {
-		l.perRecord(e.Line(), e.Method, e.Receiver, fn.ParList.Names[0], fn.Stmts, sc)
+		l.perRecord(&recordLoop{at: e, line: e.Line(), word: e.Method, on: e.Receiver, record: fn.ParList.Names[0], body: fn.Stmts, called: true}, sc)
 	}
 }
 
@@ -27,7 +27,7 @@ func (l *linter) loopOverRecords(s *ast.GenericForStmt, sc *lintScope) {
 		return
 	}
 	if f := l.member(l.expr(e.Receiver, sc), methodOf(e)); l.isBatch(f) {
-		l.perRecord(e.Line(), e.Method, e.Receiver, s.Names[0], s.Stmts, sc)
+		l.perRecord(&recordLoop{at: s, line: e.Line(), word: e.Method, on: e.Receiver, record: s.Names[0], body: s.Stmts}, sc)
 	}
 }
 
@@ -37,37 +37,56 @@ func (l *linter) isBatch(f *known) bool {
 	return f != nil && f.Of != nil && (f.Of == t.Batch || f.Of == t.Logs)
 }
 
+// recordLoop is code that runs for each record of a batch.
+type recordLoop struct {
+	at     any // the statement, or the call of each
+	line   int
+	word   string // in that line
+	on     ast.Expr
+	record string // the name of the record
+	body   []ast.Stmt
+	called bool // body is that of a function
+}
+
 // perRecord warns of code that does for each record what an operation does for
-// all.
-func (l *linter) perRecord(line int, word string, receiver ast.Expr, record string, body []ast.Stmt, sc *lintScope) {
-	on, ok := receiver.(*ast.IdentExpr)
-	if !ok || len(body) == 0 || on.Value == record {
+// all, or a hook once for each series.
+func (l *linter) perRecord(r *recordLoop, sc *lintScope) {
+	on, ok := r.on.(*ast.IdentExpr)
+	if !ok || len(r.body) == 0 || on.Value == r.record {
 		return
 	}
-	c := condition{record: record}
-	k := l.expr(receiver, sc)
+	k := l.expr(r.on, sc)
 	logs := k == nil || k.Object != l.rules.Table.Batch
-	if drop, ok := body[0].(*ast.IfStmt); ok && len(body) == 1 && len(drop.Else) == 0 && c.drops(drop.Then) {
-		cond := c.of(drop.Condition)
-		if text := cond.Expression(logs); text != "" {
-			l.addFinding(scripting.LintPerRecord, true, line, word, fmt.Errorf("%s calls the script for every record only to drop records", word),
-				fmt.Sprintf("write %s:drop_where [[ %s ]], which was measured to be %d times as fast", on.Value, text, cond.Gain()))
+	only, rewrite, gain := r.operation(on.Value, logs)
+	if rewrite == "" {
+		only, rewrite, gain = scripting.EditsSeries, l.hookFor(r, sc), scripting.SeriesGain(logs)
+	}
+	if rewrite != "" {
+		err, hint := scripting.PerRecord(r.word, only, rewrite, gain)
+		l.addFinding(scripting.LintPerRecord, true, r.line, r.word, err, hint)
+	}
+}
+
+// operation returns the call of an operation that does the same, or "".
+func (r *recordLoop) operation(on string, logs bool) (only scripting.RecordWork, rewrite string, gain int) {
+	c := condition{record: r.record}
+	if drop, ok := r.body[0].(*ast.IfStmt); ok && len(r.body) == 1 && len(drop.Else) == 0 && c.drops(drop.Then) {
+		if cond := c.of(drop.Condition); cond.Expression(logs) != "" {
+			return scripting.DropsRecords, fmt.Sprintf("%s:drop_where [[ %s ]]", on, cond.Expression(logs)), cond.Gain()
 		}
-		return
 	}
 	if logs {
-		return // without a measurement
+		return "", "", 0 // without a measurement
 	}
 	var ops []string
-	for _, s := range body {
+	for _, s := range r.body {
 		op := c.setLabel(s)
 		if op == "" {
-			return
+			return "", "", 0
 		}
-		ops = append(ops, on.Value+":"+op)
+		ops = append(ops, on+":"+op)
 	}
-	l.addFinding(scripting.LintPerRecord, true, line, word, fmt.Errorf("%s calls the script for every record only to set a constant label", word),
-		fmt.Sprintf("write %s, which was measured to be %d times as fast", strings.Join(ops, " "), scripting.SetLabelGain))
+	return scripting.SetsConstant, strings.Join(ops, " "), scripting.SetLabelGain
 }
 
 // condition translates conditions on a record.

@@ -112,6 +112,55 @@ func TestPerRecordLogs(t *testing.T) {
 	drop(`r.labels.env == "api" and r:contains("api")`, `labels.env == "api" && line contains "api"`)
 }
 
+// TestPerRecordSeries checks that the proposed hook for series gives the same result as
+// the code that it replaces.
+func TestPerRecordSeries(t *testing.T) {
+	const args = `args = { env = weir.arg.string { default = "prod" }, match = weir.arg.regexp { default = "a" } }, `
+	script := func(hook string) string {
+		return "local weir = require \"weir\" local re = require \"re\" local text = require \"text\" local GO = re.compile(\"^go_\")\nreturn weir.transform { " + args + hook + " }"
+	}
+	f := func(body, want string) {
+		t.Helper()
+		before := script("metrics = function(batch, ctx) batch:each(function(r) " + body + " end) end")
+		got := rewriteOf(t, before)
+		if want == "" {
+			want = body
+		}
+		if params := map[bool]string{true: "r, ctx", false: "r"}[strings.Contains(body, "ctx")]; got != "series = function("+params+") "+want+" end" {
+			t.Errorf("%s: got %s", body, got)
+			return
+		}
+		if want != body {
+			return
+		}
+		old, replaced := build(t, before, ""), build(t, script(got), "")
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 50 {
+			in := batchtest.MetricsText(r)
+			equal(t, replaced.send(t, in), old.send(t, in))
+		}
+	}
+	f(`if r.labels.job == "api" then return r:drop() end r.labels.team = "a"`, "")
+	f(`if r.name:find("^go_") or GO:match(r.name) then r:drop() end`, "")
+	f(`local env = r.labels.env or "none" if #env > 3 then env = env:sub(1, 3) end r.labels.env = env .. "!"`, "")
+	f(`for name, value in pairs(r.labels) do if name == "job" then break end if value == ctx.args.env then r.labels[name] = nil end end`, "")
+	f(`if ctx.args.match:match(r.labels.job or "") then r.name = text.reverse(r.name) end`, "")
+	f(`for i = 1, 2 do r.labels["l" .. tostring(i)] = ({ "x", "y" })[i] end`, "")
+	f(`r.labels.x = r.labels.y`, "")
+	f(`r.labels.x = ""`, "")
+	f(`do local t = {} t.x = r.type t.y = not t.x if t.y then return end r.labels.type = string.upper(t.x) end`, "")
+	f("-- a comment\n\t\tif r.labels.job  then\n\t\t\tr.labels.team = [[ two  words ]]\n\t\tend", "if r.labels.job then r.labels.team = [[ two  words ]] end")
+	f(`r.labels.team = r.labels.job `+strings.Repeat(`.. r.labels.job `, 10), "…")
+	got := rewriteOf(t, script(`metrics = function(batch) for r in batch:records() do if r.labels.job == "api" then r.labels.team = "b" end end end`))
+	if want := `series = function(r) if r.labels.job == "api" then r.labels.team = "b" end end`; got != want {
+		t.Errorf("a loop: got %s, want %s", got, want)
+	}
+	got = rewriteOf(t, script(`logs = function(batch) batch:each(function(r) if r.labels.job == "api" then return r:drop() end r.labels.team = "a" end) end`))
+	if want := `stream = function(r) if r.labels.job == "api" then return r:drop() end r.labels.team = "a" end`; got != want {
+		t.Errorf("logs: got %s, want %s", got, want)
+	}
+}
+
 // TestPerRecordElse: other code has no finding.
 func TestPerRecordElse(t *testing.T) {
 	f := func(body string) {
@@ -120,6 +169,30 @@ func TestPerRecordElse(t *testing.T) {
 			t.Errorf("%s: %s", body, got)
 		}
 	}
+	// The hook series cannot do it.
+	each := func(body string) {
+		t.Helper()
+		f("batch:each(function(r) " + body + " end)")
+	}
+	each(`if r.value > 1 and r.name == "a" then r.labels.x = "y" end`)
+	each(`if r.labels.a then r.labels.at = r.time .. "" end`)
+	each(`if r.labels.a then return end`) // it does nothing
+	each(`if r.labels.a then r.type = "gauge" end`)
+	each(`if r.labels.a then r.labels = {} end`)
+	each(`if r.labels.a then ctx.log.info("a") r:drop() end`)
+	each(`if r.labels.a then r.labels.n = tostring(#batch) end`)
+	each(`if r.labels.a then r.labels.n = tostring(ctx.now()) end`)
+	each(`if r.labels.a then r.labels.n = tostring(r) end`)
+	each(`if r.labels.a == print then r:drop() end`)
+	each(`if r.labels[r.key] then r:drop() end`)
+	each(`local r = r.labels r.x = "a"`)
+	each(`r.labels.x = r.name:gsub("a", function() return "b" end)`)
+	each(`while r.labels.a do r.labels.a = nil end`)
+	f(`local seen = {} batch:each(function(r) if seen[r.name] then r:drop() end seen[r.name] = true end)`)
+	f(`batch:set_label("a", "b") batch:each(function(r) if r.labels.a then r.labels.x = r.name end end)`)
+	f(`for r in batch:records() do if r.labels.a then r.labels.x = r.name break end end`)
+	f(`for r in batch:records() do if r.labels.a then return end r.labels.x = r.name end`)
+	f(`if batch[1].value > 1 then batch:each(function(r) r.labels.x = r.name end) end`)
 	drop := func(cond string) {
 		t.Helper()
 		f("local limit, other = 1, batch[1] batch:each(function(r) if " + cond + " then r:drop() end end)")
@@ -150,8 +223,6 @@ func TestPerRecordElse(t *testing.T) {
 	f(`batch:each(function(r) if r.value < 0 then r:drop() else r.labels.x = "y" end end)`)
 	f(`batch:each(function(r) if r.value < 0 then r.labels.x = "y" end end)`)
 	f(`batch:each(function(r) if r.value < 0 then batch[1]:drop() end end)`)
-	f(`batch:each(function(r) r.labels.x = r.labels.y end)`)
-	f(`batch:each(function(r) r.labels.x = "" end)`)
 	f(`batch:each(function(r) r.value = 1 end)`)
 	f(`batch:each(function(r) end)`)
 	f(`for i, v in batch:rows("value") do if v < 0 then batch:drop(i) end end`)

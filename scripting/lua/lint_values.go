@@ -277,6 +277,7 @@ func (l *linter) argument(f *known, p *scripting.Param, a ast.Expr, sc *lintScop
 func (l *linter) visitAs(p *scripting.Param, e ast.Expr, sc *lintScope) {
 	switch e := e.(type) {
 	case *ast.FunctionExpr:
+		l.beginsHook(p, e)
 		l.function(e, sc, l.rules.Parameters(p), false)
 	case *ast.IdentExpr:
 		k := l.expr(e, sc)
