@@ -645,6 +645,12 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("POST /api/v0/control/{node}/debug", plain+"/debug", 200) // a client that disconnects at once
 	get("POST /api/v0/control/{node}/debug", mark+"/debug?where=1+%2B", 400)
 	get("POST /api/v0/control/{node}/debug", "/api/v0/control/nowhere/debug", 404)
+	get("GET /api/v0/control/{node}/playground", mark+"/playground", 200)
+	get("GET /api/v0/control/{node}/playground", "/api/v0/control/nowhere/playground", 404)
+	const play = "POST /api/v0/control/{node}/playground"
+	call(apiCall{route: play, path: plain + "/playground", status: 200, body: `{"text":"return (","metrics":"m 1\n"}`})
+	call(apiCall{route: play, path: plain + "/playground", status: 400, body: "{", header: json})
+	call(apiCall{route: play, path: "/api/v0/control/nowhere/playground", status: 404, header: json})
 	get("POST /-/reload", "", 200)
 	w.save("scripts/my/plain.lua", strings.ReplaceAll(plainScript, `"1"`, `"2"`))
 	call(apiCall{route: "POST /-/reload", status: 200, header: json})

@@ -30,6 +30,8 @@ func (c *Component) controls() *controls {
 	m.handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
 	m.handle("GET /profile", c.serveProfile, profileOperation)
 	m.handle("POST /debug", c.serveDebug, debugOperation)
+	m.handle("GET /playground", c.servePlaygroundStart, playgroundStartOperation)
+	m.handle("POST /playground", c.servePlayground, playgroundOperation)
 	return m
 }
 
@@ -118,6 +120,17 @@ var (
 		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The messages.", Types: []string{"application/octet-stream"}},
 			api.Refused(http.StatusBadRequest, "where is invalid."), api.NotFound,
 			api.Refused(http.StatusConflict, "The node is being debugged already, or is not a transform.")},
+	}
+	playgroundStartOperation = api.Operation{
+		ID: "startPlayground", Summary: "Returns the script that a node runs.",
+		Answers: []api.Answer{api.OK("The script.", PlaygroundStart{}), api.NotFound},
+	}
+	playgroundOperation = api.Operation{
+		ID: "play", Summary: "Runs another text as the script of a node on given records, without effect.",
+		Text: "The script has the arguments of the node and a copy of its state. It sends nothing, changes nothing and reaches no external systems: requests and commands get recent answers of the node. " +
+			"An error of the script is a part of the result.",
+		Body:    PlaygroundRequest{},
+		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
 	}
 	profileOperation = api.Operation{
 		ID: "profile", Summary: "Takes a profile of the lines of a script.",

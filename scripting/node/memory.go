@@ -37,6 +37,7 @@ type memory struct {
 	profile    atomic.Pointer[scripting.Profile] // nil: nobody profiles the node
 	recorder   host.Recorder
 	debugger   atomic.Pointer[debugger] // nil: nobody debugs the node
+	playing    sync.Mutex               // held while the playground runs a script
 	canaryTurn chan struct{}            // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex

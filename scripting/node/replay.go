@@ -68,9 +68,9 @@ func (c *Component) quarantineRequest(w http.ResponseWriter, r *http.Request) (r
 	return req, true
 }
 
-func answer(w http.ResponseWriter, results []QuarantineResult) {
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(results) // the client is gone
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
 
 func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
 		}
 		results = append(results, res)
 	}
-	answer(w, results)
+	writeJSON(w, results)
 }
 
 func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
 		}
 		results = append(results, res)
 	}
-	answer(w, results)
+	writeJSON(w, results)
 }
 
 // replay processes an entry in a component, which is c or a substitute, and

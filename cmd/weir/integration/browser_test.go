@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -167,6 +168,15 @@ func (b *browser) click(text string) {
 	find := fmt.Sprintf("[...document.querySelectorAll('button, a, [role=button], summary')].find(e => e.textContent.trim() == %q)", text)
 	b.await("there is a button "+text, find)
 	b.do(find + ".dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))")
+}
+
+// replace replaces the text of the field that has the focus, as a user does.
+func (b *browser) replace(text string) {
+	b.t.Helper()
+	b.run(chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent("\b"), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	}))
 }
 
 // resize changes the size of the window.

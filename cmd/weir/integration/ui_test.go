@@ -84,6 +84,7 @@ func TestUI(t *testing.T) {
 		{"node", "node/my.tidy.default", []string{"Gets records from", "prometheus.scrape.weir", "Arguments", "forward_to"}},
 		{"live", "node/my.tidy.default?tab=live&side=diff", []string{`site="lab" added`, "go_goroutines"}},
 		{"script", "node/my.tidy.default?tab=script", []string{"Versions of my.tidy", "running"}},
+		{"playground", "node/my.tidy.default?tab=playground", []string{"tidy.lua", `site="lab" added`, "µs each"}},
 		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
 		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
 		{"targets", "targets", []string{"http://127.0.0.1:1/metrics", "connection refused", "▲ down", "● up"}},
@@ -147,6 +148,22 @@ func TestUIWhy(t *testing.T) {
 	b.shows("prometheus.echo.default accepted")
 	b.view("why?where=" + url.QueryEscape(`name == "no_such_metric"`) + "&node=my.tidy.default")
 	b.shows("Waiting for records that match")
+}
+
+// TestUIPlayground: a change in the editor is run at once on the last batch, and nothing else changes.
+func TestUIPlayground(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.view("node/my.tidy.default?tab=playground")
+	b.shows(`site="lab" added`)
+	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
+	b.replace(tidyScript("shop"))
+	b.shows(`site="shop" added`)
+	b.replace(strings.Replace(tidyScript("shop"), "s:drop()", "s:drop(", 1))
+	b.shows("tidy.lua:7")
+	b.await("the line has a mark", `document.querySelector(".editor").shadowRoot.querySelector(".cm-lint-marker-error")`)
+	b.screenshot("error")
+	b.view("node/my.tidy.default?tab=live&side=diff")
+	b.shows(`site="lab" added`) // the node still runs its script
 }
 
 // TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.

@@ -30,6 +30,8 @@ func changes(r *nethttp.Request, pattern string, a access) bool {
 	switch {
 	case pattern == "POST /-/reload/preview", strings.HasSuffix(pattern, " /debug/pprof/symbol"):
 		return false
+	case r.Method == nethttp.MethodPost && strings.HasPrefix(r.URL.Path, "/api/v0/control/") && strings.HasSuffix(r.URL.Path, "/playground"):
+		return false
 	case pattern == "GET "+linkPath:
 		return r.Method == nethttp.MethodGet
 	}

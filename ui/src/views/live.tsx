@@ -113,7 +113,7 @@ export function Live({ node, route }: { node: Node; route: Route }) {
 
 const marks: Record<string, string> = { changed: "~", dropped: "−", added: "+", note: "#", record: " " };
 
-function EventLine({ e }: { e: TapEvent }) {
+export function EventLine({ e }: { e: TapEvent }) {
   return (
     <>
       <span class="mark" aria-hidden="true">
@@ -121,7 +121,7 @@ function EventLine({ e }: { e: TapEvent }) {
       </span>
       <span class="hidden">{e.kind} </span>
       {e.time && <time dateTime={e.time}>{clock(e.time)}</time>}{" "}
-      {e.record && <code>{printable(recordText(e.record))}</code>}
+      {e.record && <code>{printable(recordText(e.record))}</code>}{" "}
       {e.record && (
         <a class="why" href={whyLink(e.record)} title="Follow this record through the graph">
           why

@@ -10,12 +10,14 @@ import { nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
+import { Playground } from "./playground";
 import { Script } from "./script";
 
 const tabs = [
   { name: "", title: "Details" },
   { name: "live", title: "Live records" },
   { name: "script", title: "Script" },
+  { name: "playground", title: "Playground" },
 ];
 
 export function NodeView({ route }: { route: Route }) {
@@ -27,6 +29,7 @@ export function NodeView({ route }: { route: Route }) {
   if (!n) return <ErrorBox title={`There is no node ${printable(id)}.`} text="It may have been removed by a reload." />;
   const tab = route.query.get("tab") ?? "";
   const scripted = n.version !== "";
+  const playable = scripted && n.samples && n.sends_to.length > 0;
   return (
     <>
       <div class="bar">
@@ -36,7 +39,12 @@ export function NodeView({ route }: { route: Route }) {
       </div>
       <nav class="tabs" aria-label="Node">
         {tabs
-          .filter((t) => (t.name !== "live" || n.samples) && (t.name !== "script" || scripted))
+          .filter(
+            (t) =>
+              (t.name !== "live" || n.samples) &&
+              (t.name !== "script" || scripted) &&
+              (t.name !== "playground" || playable),
+          )
           .map((t) => (
             <a key={t.name} href={nodeLink(n.id, { tab: t.name })} aria-current={t.name === tab ? "page" : undefined}>
               {t.title}
@@ -47,6 +55,8 @@ export function NodeView({ route }: { route: Route }) {
         <Live key={n.id} node={n} route={route} />
       ) : tab === "script" ? (
         <Script node={n} now={shown.now} />
+      ) : tab === "playground" ? (
+        <Playground node={n} />
       ) : (
         <Details n={n} all={all} shown={shown} />
       )}
