@@ -66,6 +66,8 @@ return weir.transform {
     end
     s.labels.site = %q
   end,
+  state = { seen = weir.state.map {} },
+  metrics = function(_, ctx) ctx.state.seen:set("last", "metrics") end,
 }
 `, site)
 }
@@ -84,6 +86,7 @@ func TestUI(t *testing.T) {
 		{"node", "node/my.tidy.default", []string{"Gets records from", "prometheus.scrape.weir", "Arguments", "forward_to"}},
 		{"live", "node/my.tidy.default?tab=live&side=diff", []string{`site="lab" added`, "go_goroutines"}},
 		{"script", "node/my.tidy.default?tab=script", []string{"Versions of my.tidy", "running"}},
+		{"state", "node/my.tidy.default?tab=state", []string{"seen", "1 of "}},
 		{"playground", "node/my.tidy.default?tab=playground", []string{"tidy.lua", `site="lab" added`, "µs each"}},
 		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
 		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
@@ -164,6 +167,15 @@ func TestUIPlayground(t *testing.T) {
 	b.screenshot("error")
 	b.view("node/my.tidy.default?tab=live&side=diff")
 	b.shows(`site="lab" added`) // the node still runs its script
+}
+
+// TestUIState: a click shows the entries of a state.
+func TestUIState(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.view("node/my.tidy.default?tab=state")
+	b.click("seen")
+	b.shows(`"last": "metrics"`)
+	b.screenshot("entries")
 }
 
 // TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.

@@ -81,6 +81,7 @@ export function Editor(props: {
           bracketMatching(),
           indentOnInput(),
           lintGutter(),
+          EditorView.lineWrapping,
           look,
           languageOf(props.file),
           syntaxHighlighting(colors),

@@ -12,6 +12,7 @@ import { age, clock, count, isEmpty, json, printable, rate, short } from "../tex
 import { Live } from "./live";
 import { Playground } from "./playground";
 import { Script } from "./script";
+import { State } from "./state";
 
 const tabs = [
   { name: "", title: "Details" },
@@ -42,7 +43,7 @@ export function NodeView({ route }: { route: Route }) {
           .filter(
             (t) =>
               (t.name !== "live" || n.samples) &&
-              (t.name !== "script" || scripted) &&
+              ((t.name !== "script" && t.name !== "state") || scripted) &&
               (t.name !== "playground" || playable),
           )
           .map((t) => (
@@ -55,6 +56,8 @@ export function NodeView({ route }: { route: Route }) {
         <Live key={n.id} node={n} route={route} />
       ) : tab === "script" ? (
         <Script node={n} now={shown.now} />
+      ) : tab === "state" ? (
+        <State node={n} now={shown.now} sort={route.query.get("sort") ?? ""} />
       ) : tab === "playground" ? (
         <Playground node={n} />
       ) : (
