@@ -147,7 +147,8 @@ func remove(from map[column][]*observation, c column, o *observation) {
 }
 
 // Paths returns at most limit paths of records that match at any node, as far as
-// nodes observed them before a time. Each record is returned once.
+// nodes observed them before a time. Each record is returned once. Staleness markers,
+// which nodes add when a series ends, have no paths of their own.
 func (f *Follower) Paths(ctx context.Context, before time.Time, limit int) (paths []Path) {
 	for _, o := range f.order {
 		if o.looked || !o.t.Time.Before(before) {
@@ -156,13 +157,13 @@ func (f *Follower) Paths(ctx context.Context, before time.Time, limit int) (path
 		o.looked = true
 		f.Examined += uint64(max(len(o.in), len(o.out)))
 		for i, r := range o.in {
-			if len(paths) < limit && !o.inDone[i] && f.where.matches(r) {
+			if len(paths) < limit && !o.inDone[i] && !r.stale() && f.where.matches(r) {
 				from, in, out := f.root(o, i, -1)
 				paths = append(paths, f.path(ctx, from, in, out))
 			}
 		}
 		for j, r := range o.out {
-			if len(paths) < limit && !o.outDone[j] && f.where.matches(r) {
+			if len(paths) < limit && !o.outDone[j] && !r.stale() && f.where.matches(r) {
 				o.pair()
 				from, in, out := f.root(o, o.from[j], j)
 				paths = append(paths, f.path(ctx, from, in, out))

@@ -201,3 +201,19 @@ func TestFollowAdded(t *testing.T) {
     line 0 a.lua:2 () dropped=true depends="" later=false: 
 `)
 }
+
+// A node that begins to drop a series ends it: this is not a record to be explained.
+func TestFollowStaleness(t *testing.T) {
+	f := newFollowed(t, `name == "up"`, []string{"a", "b"}, []string{"b"})
+	parse := func(text string) flow.Batches {
+		m, err := batch.ParseText(text, batch.TextOptions{T: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return flow.Batches{Metrics: []*batch.Metrics{m}}
+	}
+	in, out := parse("up 1\n"), parse("up{x=\"1\"} stale\n")
+	f.call("a", in, out, nil)
+	f.call("b", out, none, nil)
+	f.want("up 1 5\n  a missing \"\" (the node did not send it in this call: it dropped it, or sends it later)\n")
+}
