@@ -3,7 +3,7 @@
 # detector, npm to fetch TypeScript's compiler, and systemd's tools, which tests
 # of loki.source.journal write journals with and compare what they read with. The
 # cases of testdata/reload save files with git, rsync and vim. Chromium opens the web
-# UI. The completions are tried in zsh and fish.
+# UI. The completions are tried in zsh and fish. unzip reads support bundles.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -16,6 +16,7 @@ command -v vim >/dev/null || packages+=(vim)
 command -v chromium >/dev/null || packages+=(chromium)
 command -v zsh >/dev/null || packages+=(zsh)
 command -v fish >/dev/null || packages+=(fish)
+command -v unzip >/dev/null || packages+=(unzip)
 [ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo

@@ -561,6 +561,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.history.Take(w.e)
 	w.history.Take(w.e)
 	get("GET /api/v0/audit", "", 200)
+	get("GET /api/v0/log", "", 200)
 	get("GET /api/v0/graph", "", 200)
 	get("GET /api/v0/docs", "/api/v0/docs?search=journal", 200)
 	get("GET /api/v0/docs/{page}", "/api/v0/docs/reference/components", 200)

@@ -146,6 +146,7 @@ When a script is saved, weir reloads it without losing a sample.`,
 		pageCommand(t),
 		debugCommand(t),
 		profileCommand(t),
+		supportBundleCommand(t),
 		tapCommand(t),
 		topCommand(t),
 		whyCommand(t),
@@ -176,10 +177,15 @@ func versionCommand(out io.Writer) *cobra.Command {
 		Example: "  weir version",
 		Args:    cobra.NoArgs,
 		RunE: failed(func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(out, "weir %s (%s, %s/%s%s)\n%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision(), licence())
+			_, err := io.WriteString(out, versionText())
 			return err
 		}),
 	}
+}
+
+// versionText describes the binary.
+func versionText() string {
+	return fmt.Sprintf("weir %s (%s, %s/%s%s)\n%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision(), licence())
 }
 
 // licence returns the licence of the binary.

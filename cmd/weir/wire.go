@@ -123,7 +123,7 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	recorder := nodehistory.New(clock.System{})
 	return &services{telemetry: t, history: recorder, audit: requests, http: http.New(http.Options{
 		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: p.manual, Document: docs.OpenAPI(), History: recorder, Audit: requests,
-		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(),
+		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
 	})}, nil
 }
 

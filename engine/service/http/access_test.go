@@ -43,6 +43,7 @@ var routes = []struct {
 	{"GET /api/v0/openapi.json", "GET /api/v0/openapi.json", 200, 200, 200, 200},
 	{"GET /api/v0/status", "GET /api/v0/status", 200, 200, 403, 200},
 	{"GET /api/v0/audit", "GET /api/v0/audit", 401, 200, 403, 200},
+	{"GET /api/v0/log", "GET /api/v0/log", 401, 200, 403, 200},
 	{"GET /api/v0/events", "GET /api/v0/events", 401, 200, 403, 200},
 	{"GET /api/v0/graph", "GET /api/v0/graph", 401, 200, 403, 200},
 	{"GET /api/v0/history", "GET /api/v0/history", 401, 200, 403, 200},

@@ -46,6 +46,8 @@ type Options struct {
 	Audit *audit.Log
 	// History is what the nodes did in the last hour. If it is nil, it is not served.
 	History *history.Recorder
+	// Log returns the last lines of weir's log. It may be nil.
+	Log func() []byte
 	// Gatherer gathers the metrics for /metrics.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the service; it may be nil.

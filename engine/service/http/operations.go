@@ -96,6 +96,10 @@ var (
 		ID: "getAudit", Summary: "Returns the last 200 changes that were requested over the API, the oldest first.",
 		Answers: []api.Answer{api.OK("The changes.", Audit{}), api.Refused(nethttp.StatusNotFound, "This weir has no audit log.")},
 	}
+	logOperation = api.Operation{
+		ID: "getLog", Summary: "Returns the last lines of the log, at most 512 KiB.",
+		Answers: []api.Answer{api.Plain("The lines, in the format of the block logging.")},
+	}
 	eventsOperation = api.Operation{
 		ID: "followStatus", Summary: "Sends the state of all nodes and its changes as server-sent events.",
 		Text: "The first event is `status`. `change` follows at most twice a second, if a node has changed. weir sends a comment every 15 seconds, and disconnects a client that is 8 events behind or does not read for 10 seconds.",

@@ -56,6 +56,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/events", owned, with(s.serveLive), eventsOperation},
 		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
 		{"GET /api/v0/history", owned, with(s.serveHistory), recentOperation},
+		{"GET /api/v0/log", owned, s.serveLog, logOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
@@ -76,6 +77,13 @@ func (s *Service) table() []route {
 			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}).ServeHTTP, metricsOperation})
 	}
 	return routes
+}
+
+func (s *Service) serveLog(w nethttp.ResponseWriter, _ *nethttp.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if s.o.Log != nil {
+		_, _ = w.Write(s.o.Log()) // the client is gone
+	}
 }
 
 // mux returns the service's own routes, and their access by pattern.

@@ -16,7 +16,7 @@ import (
 
 // root is the destination of all loggers.
 type root struct {
-	out     io.Writer
+	out     *lockedWriter
 	level   slog.LevelVar
 	lines   *prometheus.CounterVec
 	current atomic.Pointer[format]
@@ -138,15 +138,17 @@ func (h *handler) then(f func(slog.Handler) slog.Handler) slog.Handler {
 }
 
 // lockedWriter keeps lines intact while the format changes, because each of
-// slog's handlers has its own lock.
+// slog's handlers has its own lock. It also keeps the last lines in memory.
 type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	last recent
 }
 
 // Write writes a line.
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last.add(p)
 	return l.w.Write(p)
 }

@@ -101,6 +101,13 @@ func New(o Options) (*Service, error) {
 // Logger returns the logger of weir.
 func (s *Service) Logger() *slog.Logger { return slog.New(&handler{root: s.root}) }
 
+// Recent returns a copy of the last log lines, at most 512 KiB.
+func (s *Service) Recent() []byte {
+	s.root.out.mu.Lock()
+	defer s.root.out.mu.Unlock()
+	return s.root.out.last.lines()
+}
+
 // Format returns the current log format: logfmt or json.
 func (s *Service) Format() string { return s.root.current.Load().name }
 
