@@ -90,6 +90,7 @@ var flagValues = map[string][]string{
 	"weir new component --signal": starter.Signals(),
 	"weir new project --lang":     starter.Languages(),
 	"weir doc --lang":             {"both", "lua", "js"},
+	"weir repl --lang":            {"lua", "js"},
 	"weir journal stats --format": journalFormats,
 	"weir run --input-format":     scripttest.InputFormats,
 	"weir run --log.format":       telemetry.Formats,

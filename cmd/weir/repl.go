@@ -30,6 +30,7 @@ type replOptions struct {
 	node    string
 	scripts string
 	input   string
+	lang    string
 	time    time.Duration
 	allow   bool
 }
@@ -37,15 +38,18 @@ type replOptions struct {
 // maxPromptRows is the maximum number of records of a node's batch at the prompt.
 const maxPromptRows = 10_000
 
+// replLanguages are the languages of statements, by the values of --lang.
+var replLanguages = map[string]string{"lua": "lua", "js": "javascript"}
+
 func replCommand(t *terminal, stdin io.Reader) *cobra.Command {
 	var o replOptions
 	cmd := &cobra.Command{
 		Use:   "repl",
-		Short: "Evaluate Lua at a prompt, with the data of a node",
-		Long: `Open a prompt that evaluates statements in Lua and prints the values of expressions.
-The statements run in the process of this command, in the same kind of VM as a script,
-and change nothing in a weir that runs. A node whose script is in JavaScript or
-TypeScript is refused.
+		Short: "Evaluate Lua or JavaScript at a prompt, with the data of a node",
+		Long: `Open a prompt that evaluates statements and prints the values of expressions. The
+statements are in the language of the node's script, or in that of --lang: Lua, or
+JavaScript with the types of TypeScript. They run in the process of this command, in the
+same kind of VM as a script, and change nothing in a weir that runs.
 
 batch is a batch of records and ctx is that of a hook. Without --node, batch has metrics
 of this host, or the records in the file --input, and ctx has no grants. With --node:
@@ -55,8 +59,12 @@ of this host, or the records in the file --input, and ctx has no grants. With --
   - ctx has the arguments and the grants of the node, and a copy of its ctx.state. The
     prompt reaches something outside of weir only with --allow.
   - The variables of the script and its helper functions can be used, read from the
-    script in the folder of scripts. Variables have the values from the start of the
-    script, after the hook setup, not those of the running node.
+    script in the folder of scripts; of a script in JavaScript or TypeScript, only those
+    that it exports. Variables have the values from the start of the script, after the
+    hook setup, not those of the running node.
+
+In JavaScript, the modules of weir are variables, such as re for weir/re, statements may
+await, and a variable can be declared again. There is no import.
 
 Secrets that the arguments and exports of the config contain are masked, as in 'weir tap'.
 
@@ -72,6 +80,7 @@ If the standard input is not a terminal, it is read line by line, and only resul
 printed. A statement that fails does not end the input, but the exit code is then 1. The
 exit code is 2 if no weir runs with the storage path.`,
 		Example: `  weir repl
+  weir repl --lang=js
   weir repl --input=metrics.txt
   weir repl --node=http.paths.default
   echo '#batch' | weir repl --node=http.paths.default`,
@@ -85,6 +94,8 @@ exit code is 2 if no weir runs with the storage path.`,
 				return errors.New("--allow needs --node: without a node, there are no grants")
 			case o.node == "" && cmd.Flags().Changed("storage.path"):
 				return errors.New("--storage.path needs --node")
+			case replLanguages[o.lang] == "":
+				return fmt.Errorf("--lang must be lua or js, not %q", o.lang)
 			case o.node != "" && o.input != "":
 				return errors.New("--input has no effect with --node")
 			}
@@ -98,6 +109,7 @@ exit code is 2 if no weir runs with the storage path.`,
 	f := cmd.Flags()
 	storageFlag(f, &o.dir)
 	f.StringVar(&o.node, "node", "", "node of a running weir whose last batch, arguments, grants and state are used")
+	f.StringVar(&o.lang, "lang", "lua", "language of the statements: lua or js; with --node, only for a node without a script")
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: ./scripts)")
 	f.StringVar(&o.input, "input", "", "file with the records of the batch: text form of batches, OpenMetrics, JSON lines or log lines")
 	f.DurationVar(&o.time, "time", evalTime, "what a statement may take")
@@ -119,7 +131,7 @@ func (o *replOptions) run(cmd *cobra.Command, t *terminal, stdin io.Reader) erro
 	r := &repl{t: t}
 	po := scripttest.PromptOptions{
 		Options:  scripttest.Options{Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: o.scripts},
-		Language: "lua", Print: r.print, Time: o.time, Allow: o.allow, LookupEnv: os.LookupEnv,
+		Language: replLanguages[o.lang], Print: r.print, Time: o.time, Allow: o.allow, LookupEnv: os.LookupEnv,
 	}
 	about := ""
 	if o.node != "" {
@@ -140,6 +152,9 @@ func (o *replOptions) run(cmd *cobra.Command, t *terminal, stdin io.Reader) erro
 		return err
 	}
 	defer p.Close()
+	if cmd.Flags().Changed("lang") && p.Language != po.Language {
+		return fmt.Errorf("cannot use --lang=%s with %s: its script is in %s", o.lang, o.node, p.Language)
+	}
 	if p.StateError != nil {
 		t.printStatus("state", "cannot copy ctx.state: "+p.StateError.Error())
 	}

@@ -49,7 +49,8 @@ func (t *test) showAll(x goja.Value) string {
 type shower struct {
 	t     *test
 	flat  bool
-	all   bool // nothing is left out
+	all   bool                 // nothing is left out
+	to    *scripting.Statement // whose value it is, at a prompt
 	above []*goja.Object
 }
 
@@ -61,7 +62,7 @@ func (s *shower) value(x goja.Value) string {
 		return s.object(o)
 	case goja.IsString(x):
 		text := x.String()
-		if len(s.above) == 0 && strings.Contains(text, "\n") {
+		if s.to == nil && len(s.above) == 0 && strings.Contains(text, "\n") {
 			return text // unchanged, for a difference by lines
 		}
 		return strconv.Quote(text)
@@ -90,6 +91,9 @@ func (s *shower) object(o *goja.Object) string {
 		}
 		return boxText(x)
 	}
+	if s.to != nil && (hostOf(o) != nil || arrayOf(o) != nil || o == s.t.v.batch || o == s.t.v.logBatch) {
+		return s.hostedText(o)
+	}
 	if slices.Contains(s.above, o) {
 		return "[Circular]"
 	}
@@ -117,7 +121,7 @@ func (s *shower) object(o *goja.Object) string {
 	if len(s.above) == maxValueDepth {
 		s.t.v.raise(fmt.Errorf("cannot show a value that nests deeper than %d", maxValueDepth))
 	}
-	if len(s.above) == maxShownDepth && !s.all {
+	if len(s.above) == maxShownDepth && !s.all || s.to != nil && len(s.above) == scripting.MaxShownDepth {
 		return "[" + class + "]"
 	}
 	s.above = append(s.above, o)
@@ -195,6 +199,9 @@ func (s *shower) list(open, end, pad string, n, all int, item func(i int) string
 func (s *shower) shown(n int) int {
 	if s.all {
 		return n
+	}
+	if s.to != nil {
+		return min(n, scripting.MaxShownItems)
 	}
 	return min(n, maxShownItems)
 }

@@ -37,6 +37,7 @@ type vm struct {
 	rejected   []*goja.Promise // rejected promises without a handler
 	statements int64           // that were executed and counted, see cover
 	paused     *paused         // nil: no debugger
+	prompt     *prompt         // nil until a person types a statement
 	aside      bool            // it runs code that is not debugged
 
 	hooks struct {

@@ -27,6 +27,9 @@ func (c *Component) Poll(ctx context.Context) error {
 	return nil
 }
 
+// File returns the file of the script.
+func (c *Component) File() scripting.File { return c.script.File }
+
 // Definition returns the script's definition, for tests.
 func (c *Component) Definition() *scripting.Definition { return c.script.Definition }
 

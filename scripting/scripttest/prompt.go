@@ -74,11 +74,11 @@ var promptScripts embed.FS
 
 // NewPrompt returns a prompt. The caller closes it.
 func NewPrompt(ctx context.Context, o PromptOptions) (*Prompt, error) {
-	reg, lang, err := o.registration()
+	reg, err := o.registration()
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompt{Language: lang, parsed: &testNode{
+	p := &Prompt{parsed: &testNode{
 		name: o.Node, clock: testClock{clocktest.New(time.Now().Truncate(time.Second))}, source: batch.NewSource(), series: map[string]*batch.Series{},
 		accepts: batch.SignalMetrics | batch.SignalLogs,
 	}}
@@ -90,21 +90,26 @@ func NewPrompt(ctx context.Context, o PromptOptions) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, l := range o.Languages {
+		if slices.Contains(l.Extensions(), filepath.Ext(c.File().Name)) {
+			p.Language = l.Name()
+		}
+	}
 	p.StateError = setStates(c, o.State)
 	p.Prompt, p.Setup, err = node.NewPrompt(ctx, c, node.PromptOptions{Metrics: in.metrics, Logs: in.logs, Log: o.log, Time: o.Time})
 	return p, err
 }
 
-// registration returns the component and the name of its language.
-func (o PromptOptions) registration() (reg component.Registration, lang string, err error) {
+// registration returns the component.
+func (o PromptOptions) registration() (reg component.Registration, err error) {
 	dir, err := filepath.Abs(cmp.Or(o.Dir, defaultDir))
 	if err != nil {
-		return reg, "", err
+		return reg, err
 	}
 	name, embedded := o.Component, o.Embedded
 	if name == "" {
 		if embedded, err = fs.Sub(promptScripts, "prompt"); err != nil {
-			return reg, "", err
+			return reg, err
 		}
 		name = "repl." + o.Language
 	}
@@ -112,7 +117,7 @@ func (o PromptOptions) registration() (reg component.Registration, lang string, 
 		Languages: o.Languages, Modules: o.Modules, Embedded: embedded, UserDir: dir,
 	})
 	if err != nil {
-		return reg, "", err
+		return reg, err
 	}
 	outside := host.Outside{Manual: true, LookupEnv: o.LookupEnv}
 	if !o.Allow {
@@ -122,16 +127,11 @@ func (o PromptOptions) registration() (reg component.Registration, lang string, 
 	reg, ok := registry.WithOutside(made, outside).Lookup(name)
 	switch {
 	case !ok:
-		return reg, "", fmt.Errorf("cannot find the script of %s: there is no script %s in %s; name the folder of scripts with --scripts", o.Node, name, display(dir))
+		return reg, fmt.Errorf("cannot find the script of %s: there is no script %s in %s; name the folder of scripts with --scripts", o.Node, name, display(dir))
 	case reg.Err != nil:
-		return reg, "", reg.Err
+		return reg, reg.Err
 	}
-	for _, l := range o.Languages {
-		if slices.ContainsFunc(reg.Sources, func(path string) bool { return slices.Contains(l.Extensions(), filepath.Ext(path)) }) {
-			lang = cmp.Or(lang, l.Name())
-		}
-	}
-	return reg, cmp.Or(lang, o.Language), nil
+	return reg, nil
 }
 
 // errPromptOutside is why a statement could not reach something outside of weir.
