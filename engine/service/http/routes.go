@@ -56,7 +56,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/events", owned, with(s.serveLive), eventsOperation},
 		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
 		{"GET /api/v0/history", owned, with(s.serveHistory), recentOperation},
-		{"GET /api/v0/log", owned, s.serveLog, logOperation},
+		{"GET /api/v0/log", owned, with(s.serveLog), logOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
 		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
@@ -79,7 +79,7 @@ func (s *Service) table() []route {
 	return routes
 }
 
-func (s *Service) serveLog(w nethttp.ResponseWriter, _ *nethttp.Request) {
+func (s *Service) serveLog(_ service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if s.o.Log != nil {
 		_, _ = w.Write(s.o.Log()) // the client is gone
