@@ -74,9 +74,11 @@ func createFile(path, text string) error {
 	return nil
 }
 
-// createEditorSetup writes the settings of the formatter, the types and the settings
-// of the language server next to the scripts folder. Existing settings are kept.
-func createEditorSetup(t *terminal, language, scripts string) error {
+// createEditorSetup writes the settings of the formatter and of the debugger, the types
+// and the settings of the language server next to the scripts folder. The debugger
+// suggests the node of a component. Existing settings are kept.
+func createEditorSetup(t *terminal, c starter.Component, scripts string) error {
+	language := c.Language
 	home := filepath.Dir(scripts)
 	types := filepath.Join(home, ".weir", "types")
 	server, write := ".luarc.json", writeLuaTypes
@@ -93,19 +95,21 @@ func createEditorSetup(t *terminal, language, scripts string) error {
 		return err
 	}
 
-	path := filepath.Join(home, formatter.Path)
-	existed := exists(path)
-	if !existed {
-		if err := createFile(path, formatter.Text); err != nil {
+	for _, f := range append([]starter.File{formatter}, starter.Debugger(c.Name()+".default")...) {
+		path := filepath.Join(home, filepath.FromSlash(f.Path))
+		existed := exists(path)
+		if !existed {
+			if err := createFile(path, f.Text); err != nil {
+				return err
+			}
+		}
+		if err := report(path, existed); err != nil {
 			return err
 		}
 	}
-	if err := report(path, existed); err != nil {
-		return err
-	}
 
-	path = filepath.Join(home, server)
-	existed = exists(path)
+	path := filepath.Join(home, server)
+	existed := exists(path)
 	quiet := *t
 	quiet.out = io.Discard
 	if err := write(&quiet, home, scripts, types); err != nil {

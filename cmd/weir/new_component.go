@@ -29,7 +29,8 @@ Change them step by step into the component that you need.
 
 Next to the scripts folder, the command creates an editor set-up if there is none: the
 types that 'weir types' writes, the settings of the language server (.luarc.json) or
-of TypeScript (tsconfig.json), and the settings of StyLua or Prettier.
+of TypeScript (tsconfig.json), the settings of StyLua or Prettier, and those of VS Code
+for 'weir debug' (.vscode/launch.json and an extension without code).
 
 --kind is the kind of the component:
 
@@ -66,7 +67,7 @@ directory is below a scripts folder that is next to a config, it is that folder.
 			if err := createComponent(t, c, scripts); err != nil {
 				return err
 			}
-			if err := createEditorSetup(t, c.Language, scripts); err != nil {
+			if err := createEditorSetup(t, c, scripts); err != nil {
 				return err
 			}
 			_, err = fmt.Fprint(t.out, nextSteps(c, scripts))

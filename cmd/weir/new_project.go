@@ -54,7 +54,7 @@ changed: if one of the files above exists, nothing is created.`,
 			if err := createFiles(t, dir, files); err != nil {
 				return err
 			}
-			if err := createEditorSetup(t, c.Language, filepath.Join(dir, "scripts")); err != nil {
+			if err := createEditorSetup(t, starter.ProjectComponent(c.Language), filepath.Join(dir, "scripts")); err != nil {
 				return err
 			}
 			change := ""

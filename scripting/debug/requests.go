@@ -15,10 +15,7 @@ func (s *Session) handle(m dap.RequestMessage) (done bool) {
 	var err error
 	switch m := m.(type) {
 	case *dap.InitializeRequest:
-		s.send(&dap.InitializeResponse{Response: response(req), Body: dap.Capabilities{
-			SupportsConfigurationDoneRequest: true, SupportsConditionalBreakpoints: true, SupportsHitConditionalBreakpoints: true,
-			SupportsLogPoints: true, SupportsEvaluateForHovers: true, SupportsTerminateRequest: true, SupportsLoadedSourcesRequest: true,
-		}})
+		s.send(initialized(m))
 		s.send(&dap.InitializedEvent{Event: event("initialized")})
 	case *dap.LaunchRequest:
 		s.send(&dap.LaunchResponse{Response: response(req)})
@@ -73,6 +70,9 @@ func (s *Session) handle(m dap.RequestMessage) (done bool) {
 		s.send(r)
 	case *dap.DisconnectRequest:
 		s.send(&dap.DisconnectResponse{Response: response(req)})
+		s.mu.Lock()
+		s.ended = true
+		s.mu.Unlock()
 		return true
 	case *dap.TerminateRequest:
 		s.send(&dap.TerminateResponse{Response: response(req)})
@@ -84,6 +84,14 @@ func (s *Session) handle(m dap.RequestMessage) (done bool) {
 		s.refuse(req, err)
 	}
 	return false
+}
+
+// initialized returns the response to the first request.
+func initialized(m *dap.InitializeRequest) *dap.InitializeResponse {
+	return &dap.InitializeResponse{Response: response(&m.Request), Body: dap.Capabilities{
+		SupportsConfigurationDoneRequest: true, SupportsConditionalBreakpoints: true, SupportsHitConditionalBreakpoints: true,
+		SupportsLogPoints: true, SupportsEvaluateForHovers: true, SupportsTerminateRequest: true, SupportsLoadedSourcesRequest: true,
+	}}
 }
 
 func (s *Session) setBreakpoints(m *dap.SetBreakpointsRequest) {

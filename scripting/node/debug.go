@@ -28,6 +28,10 @@ const (
 	// maxDebugRecords is the maximum number of records that are shown of the result
 	// of a call.
 	maxDebugRecords = 20
+	// lastMessages is the time in which a client must read the last messages.
+	lastMessages = 500 * time.Millisecond
+	// endOfNode is why a session ends that the client has not ended.
+	endOfNode = "the node was removed, or weir stops"
 )
 
 // debugger is a debug session of a node: a copy of the node, apart from the graph,
@@ -111,8 +115,9 @@ func (c *Component) serveDebug(w http.ResponseWriter, r *http.Request) {
 		out.finish()
 	}()
 	wg.Go(func() {
-		// The client may not read or write any more.
 		<-ctx.Done()
+		out.limitWrites() // the client may not read any more
+		d.session.End(endOfNode)
 		out.cut()
 	})
 	defer cancel()
@@ -141,6 +146,9 @@ func (s *stream) open() error {
 	}
 	return s.rc.Flush()
 }
+
+// limitWrites limits the time for the last messages.
+func (s *stream) limitWrites() { _ = s.rc.SetWriteDeadline(time.Now().Add(lastMessages)) }
 
 // cut ends reading and writing.
 func (s *stream) cut() {
@@ -171,7 +179,7 @@ func (d *debugger) run(ctx context.Context, c *Component) {
 			c = c.mem.newest()
 			d.session.Print(debug.Console, "the node was rebuilt: a copy of its new version is debugged from now on")
 		case <-c.admission.stopped:
-			d.session.End("the node was removed, or weir stops")
+			d.session.End(endOfNode)
 			return
 		case <-ctx.Done():
 			return

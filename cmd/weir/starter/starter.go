@@ -94,6 +94,17 @@ func Formatter(language string) File {
 	return File{name, read("editor/" + name)}
 }
 
+// Debugger returns the settings of VS Code for 'weir debug', to be written next to the
+// scripts folder: a configuration that suggests a node, and an extension without code,
+// because VS Code refuses debuggers that no extension declares.
+func Debugger(node string) []File {
+	const extension = ".vscode/extensions/weir-debug/package.json"
+	return []File{
+		{".vscode/launch.json", strings.ReplaceAll(read("editor/.vscode/launch.json"), "template.node.default", node)},
+		{extension, read("editor/" + extension)},
+	}
+}
+
 // ProjectComponent returns the component of a project, which its other files refer to.
 func ProjectComponent(language string) Component {
 	return Component{Path: "app/tidy", Language: language, Kind: Transform, Signal: Metrics}

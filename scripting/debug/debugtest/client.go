@@ -128,9 +128,21 @@ func (c *Client) Output(text string) string {
 // Start begins a session with breakpoints in a file, and returns them.
 func (c *Client) Start(path string, points ...dap.SourceBreakpoint) []dap.Breakpoint {
 	c.t.Helper()
+	c.Initialize()
+	return c.Attach("{}", path, points...)
+}
+
+// Initialize sends the first request.
+func (c *Client) Initialize() {
+	c.t.Helper()
 	Do[*dap.InitializeResponse](c, "initialize", &dap.InitializeRequest{Arguments: dap.InitializeRequestArguments{AdapterID: "weir", LinesStartAt1: true, ColumnsStartAt1: true, PathFormat: "path"}})
+}
+
+// Attach is the rest of Start after Initialize, with the attributes of a launch.json.
+func (c *Client) Attach(attributes, path string, points ...dap.SourceBreakpoint) []dap.Breakpoint {
+	c.t.Helper()
+	Do[*dap.AttachResponse](c, "attach", &dap.AttachRequest{Arguments: []byte(attributes)})
 	Event[*dap.InitializedEvent](c)
-	Do[*dap.AttachResponse](c, "attach", &dap.AttachRequest{Arguments: []byte("{}")})
 	set := c.Break(path, points...)
 	Do[*dap.ConfigurationDoneResponse](c, "configurationDone", &dap.ConfigurationDoneRequest{})
 	return set
