@@ -601,6 +601,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	}})
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/my.mark.default?where=value", status: 400})
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/nowhere?where=true", status: 404, header: json})
+	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/*?where=true&targets=true", status: 200, follow: func(func() string) {}})
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/my.mark.default?where=true&limit=1", status: 200, follow: func(func() string) { w.send("m 1\n") }})
 	get("GET /api/v0/top", "/api/v0/top?lines=1", 200)
 	get("GET /api/v0/top", "/api/v0/top?interval=x", 400)

@@ -24,6 +24,7 @@ import (
 func whyCommand(t *terminal) *cobra.Command {
 	var dir, format string
 	var limit, seconds int
+	var targets bool
 	cmd := &cobra.Command{
 		Use:   "why NODE|'*' 'EXPR'",
 		Short: "Follow records through a running weir and show what changed or dropped them",
@@ -38,13 +39,19 @@ A node that sends no output for a record in the same call either dropped the rec
 sends it later. Batches do not record which output of a node comes from which input:
 weir pairs each output with the most similar input of the call.
 
+With --targets, it shows the way of targets for whose labels the expression is true: which
+discovery has a target, which rule of discovery.relabel changed or dropped it, and
+whether prometheus.scrape scrapes it, with the error or the limit if it is down. This is
+the state at the moment; --seconds has no effect.
+
 It never delays nodes. Secrets are masked as in 'weir tap'.
 
-The exit code is 0 if a record was found or Ctrl-C ends it, 1 if none was found, an
+The exit code is 0 if a record or a target was found or Ctrl-C ends it, 1 if none was found, an
 argument is invalid or the node does not exist, and 2 if no weir runs with the storage
 path.`,
 		Example: `  weir why '*' 'name == "http_requests_total"'
-  weir why loki.relabel.app 'line contains "error"' --limit=1`,
+  weir why loki.relabel.app 'line contains "error"' --limit=1
+  weir why '*' 'labels.__address__ == "10.0.0.7:80"' --targets`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("why takes the name of a node, or '*', and an expression in quotes")
@@ -60,6 +67,9 @@ path.`,
 				return err
 			}
 			q := url.Values{"where": {args[1]}, "limit": {strconv.Itoa(limit)}, "seconds": {strconv.Itoa(seconds)}}
+			if targets {
+				q.Set("targets", "true")
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			err := runWhy(ctx, t, dir, args[0], q, format == "json")
@@ -70,8 +80,9 @@ path.`,
 		}),
 	}
 	storageFlag(cmd.Flags(), &dir)
-	cmd.Flags().IntVar(&limit, "limit", 3, "end after this number of records, from 1 to 100")
+	cmd.Flags().IntVar(&limit, "limit", 3, "end after this number of records or targets, from 1 to 100")
 	cmd.Flags().IntVar(&seconds, "seconds", 30, "end after this time, from 1 to 600")
+	cmd.Flags().BoolVar(&targets, "targets", false, "follow targets instead of records")
 	cmd.Flags().StringVar(&format, "format", "text", "format of the output: text, json")
 	return cmd
 }
@@ -129,7 +140,8 @@ func pathText(color bool, p tap.Path) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, paint(color, "36", config.Printable(p.Text)))
 	for _, n := range p.Nodes {
-		code := map[string]string{"changed": "33", "dropped": "31", "missing": "31", "refused": "31", "accepted": "32"}[n.Result]
+		code := map[string]string{"changed": "33", "dropped": "31", "missing": "31", "refused": "31", "accepted": "32",
+			"down": "31", "invalid": "31", "up": "32"}[n.Result]
 		fmt.Fprintf(&b, "  %s %s", config.Printable(n.Node), paint(color, code, n.Result))
 		if n.Reason != "" {
 			fmt.Fprintf(&b, ": %s", config.Printable(n.Reason))

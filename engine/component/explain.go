@@ -2,7 +2,10 @@ package component
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -38,4 +41,36 @@ type Step struct {
 	// record later. After is then the record as the step lets it pass.
 	Depends string
 	Later   bool
+}
+
+// TargetExplainer is a Component that can tell what it does with the targets in its
+// arguments.
+type TargetExplainer interface {
+	// ExplainTarget returns the result for a target with these labels. It has no effect
+	// and is called from any goroutine.
+	ExplainTarget(target map[string]string) TargetResult
+}
+
+// TargetResult is what a component does with a target.
+type TargetResult struct {
+	// Result is unchanged, changed or dropped; or up, down, unknown (it was not scraped
+	// yet) or invalid, if the component scrapes targets.
+	Result string
+	Reason string
+	// After is the target that the component exports; nil if there is none.
+	After map[string]string
+	// Steps are the steps that changed or dropped the target, as in Explainer. Its
+	// records are TargetRecords.
+	Steps []Step
+}
+
+// TargetRecord returns a target as a sample with the labels of the target.
+func TargetRecord(target map[string]string) flow.Batches {
+	var ls []batch.Label
+	for _, name := range slices.Sorted(maps.Keys(target)) {
+		if target[name] != "" {
+			ls = append(ls, batch.Label{Name: name, Value: target[name]})
+		}
+	}
+	return flow.Batches{Metrics: []*batch.Metrics{{Series: []*batch.Series{batch.NewSeries(ls)}, T: []int64{0}, V: []float64{0}}}}
 }

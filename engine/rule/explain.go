@@ -14,29 +14,9 @@ import (
 
 // Explain returns the rules that change or drop the row of one. It does not use the
 // caches of the Relabeler.
-func (r *Relabeler) Explain(one flow.Batches) (steps []component.Step) {
-	var ls []labels.Label
-	for n, v := range seriesOf(one).Labels() {
-		ls = append(ls, labels.Label{Name: n, Value: v})
-	}
-	b := labels.NewBuilder(labels.New(ls...))
-	for i, cfg := range r.cfgs {
-		before := b.Labels()
-		keep := relabel.ProcessBuilder(b, cfg)
-		after := b.Labels()
-		if keep && labels.Equal(before, after) {
-			continue
-		}
-		s := component.Step{Kind: "rule", Index: i + 1, Name: string(r.rules[i].Action), Detail: r.rules[i].detail()}
-		if keep {
-			s.After = withLabels(one, after, false)
-		}
-		steps = append(steps, s)
-		if !keep {
-			return steps
-		}
-	}
-	if len(r.cfgs) == 0 && !r.public {
+func (r *Relabeler) Explain(one flow.Batches) []component.Step {
+	steps, b := explain(r.rules, r.cfgs, one)
+	if b == nil || len(r.cfgs) == 0 && !r.public {
 		return steps
 	}
 	switch left := withLabels(one, b.Labels(), r.public); {
@@ -46,6 +26,39 @@ func (r *Relabeler) Explain(one flow.Batches) (steps []component.Step) {
 		steps = append(steps, component.Step{Kind: "end of rules", Detail: "no labels are left"})
 	}
 	return steps
+}
+
+// ExplainTarget returns the rules that change or drop a target.
+func ExplainTarget(rules []*Rule, target map[string]string) []component.Step {
+	steps, _ := explain(rules, Configs(rules), component.TargetRecord(target))
+	return steps
+}
+
+// explain returns the rules that change or drop the row of one, and the labels that are
+// left; nil if a rule dropped it.
+func explain(rules []*Rule, cfgs []*relabel.Config, one flow.Batches) (steps []component.Step, left *labels.Builder) {
+	var ls []labels.Label
+	for n, v := range seriesOf(one).Labels() {
+		ls = append(ls, labels.Label{Name: n, Value: v})
+	}
+	b := labels.NewBuilder(labels.New(ls...))
+	for i, cfg := range cfgs {
+		before := b.Labels()
+		keep := relabel.ProcessBuilder(b, cfg)
+		after := b.Labels()
+		if keep && labels.Equal(before, after) {
+			continue
+		}
+		s := component.Step{Kind: "rule", Index: i + 1, Name: string(rules[i].Action), Detail: rules[i].detail()}
+		if keep {
+			s.After = withLabels(one, after, false)
+		}
+		steps = append(steps, s)
+		if !keep {
+			return steps, nil
+		}
+	}
+	return steps, b
 }
 
 func seriesOf(one flow.Batches) *batch.Series {

@@ -122,7 +122,7 @@ type record struct {
 	Type   string            `json:"type,omitempty"`  // of a metric
 	Line   *string           `json:"line,omitempty"`
 	Meta   map[string]string `json:"meta,omitempty"` // of a line
-	Time   time.Time         `json:"time"`
+	Time   time.Time         `json:"time,omitzero"`
 }
 
 func (r row) record() *record {

@@ -183,6 +183,7 @@ var (
 			{Name: "where", Doc: "An expression that is true for the records to follow. It is required."},
 			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends, from 1 to 100; 3 by default."},
 			{Name: "seconds", Type: "integer", Doc: "The time after which the response ends, from 1 to 600; 30 by default."},
+			{Name: "targets", Type: "boolean", Doc: "Whether to follow targets instead of records: from the discovery to the nodes that scrape them, as they are now. The expression is true for the labels of a target, at any node."},
 		},
 		Answers: []api.Answer{
 			{Status: nethttp.StatusOK, Doc: "The paths.", Types: []string{api.Lines}, Value: tap.PathLine()},

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"fmt"
 	nethttp "net/http"
 	"net/url"
@@ -29,12 +30,13 @@ type whyOptions struct {
 	where   *expr.Programs
 	limit   int
 	seconds int
+	targets bool
 }
 
 func readWhyOptions(q url.Values) (o whyOptions, err error) {
 	for name := range q {
-		if !slices.Contains([]string{"where", "limit", "seconds"}, name) {
-			return o, fmt.Errorf("there is no parameter %q; there are where, limit and seconds", name)
+		if !slices.Contains([]string{"where", "limit", "seconds", "targets"}, name) {
+			return o, fmt.Errorf("there is no parameter %q; there are where, limit, seconds and targets", name)
 		}
 	}
 	number := func(name string, most, unset int) int {
@@ -55,6 +57,16 @@ func readWhyOptions(q url.Values) (o whyOptions, err error) {
 	}
 	if q.Get("where") == "" {
 		return o, fmt.Errorf("where must be an expression that selects records, such as name == \"up\"")
+	}
+	switch text := q.Get("targets"); text {
+	case "", "false":
+	case "true":
+		o.targets = true
+		prog, err := expr.Compile(q.Get("where"), expr.Bool, nil)
+		o.where = &expr.Programs{Metrics: prog}
+		return o, err
+	default:
+		return o, fmt.Errorf("targets must be true or false, not %q", text)
 	}
 	progs, err := expr.CompileEither(q.Get("where"), expr.Bool, nil)
 	o.where = &progs
@@ -143,6 +155,10 @@ func (s *Service) serveWhy(host service.Host, rw nethttp.ResponseWriter, r *neth
 		nethttp.Error(rw, err.Error(), nethttp.StatusBadRequest)
 		return
 	}
+	if o.targets {
+		s.whyTargets(host, rw, r, o)
+		return
+	}
 	defer s.taps.Add(-1)
 	if s.taps.Add(1) > maxTaps {
 		nethttp.Error(rw, fmt.Sprintf("there are %d taps already", maxTaps), nethttp.StatusServiceUnavailable)
@@ -203,7 +219,7 @@ func (w *why) follow(f *following, r *nethttp.Request, o whyOptions) (kind, reas
 		case w.id != "*" && !here:
 			kind, reason = tapError, fmt.Sprintf("%s was removed from the config", w.id)
 		case now.Sub(began) >= time.Duration(o.seconds)*time.Second+2*whyTick: // the last records had time to arrive
-			kind, reason = endOfTap, w.summary(found, o.seconds)
+			kind, reason = endOfTap, w.summary(r.Context(), found, o.seconds)
 		}
 		if reason != "" {
 			_ = f.write(text) // the write of the reason fails too
@@ -215,7 +231,7 @@ func (w *why) follow(f *following, r *nethttp.Request, o whyOptions) (kind, reas
 }
 
 // summary tells what was found and, if that is nothing, what to try.
-func (w *why) summary(found, seconds int) string {
+func (w *why) summary(ctx context.Context, found, seconds int) string {
 	text := fmt.Sprintf("%d records matched in %ds; %d records at %d nodes were examined", found, seconds, w.follower.Examined, len(w.taps))
 	if w.follower.Missed > 0 {
 		text += fmt.Sprintf(" and %d were left out because there were too many", w.follower.Missed)
@@ -223,6 +239,7 @@ func (w *why) summary(found, seconds int) string {
 	if found > 0 {
 		return text
 	}
+	text += failingScrapes(ctx, w.host)
 	switch {
 	case w.follower.Examined == 0:
 		return text + "; no records passed, so try more seconds"

@@ -9,6 +9,7 @@ package relabel
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -51,9 +52,10 @@ type made struct {
 }
 
 var (
-	_ component.Component = (*Component)(nil)
-	_ component.Updater   = (*Component)(nil)
-	_ component.Debugger  = (*Component)(nil)
+	_ component.Component       = (*Component)(nil)
+	_ component.Updater         = (*Component)(nil)
+	_ component.Debugger        = (*Component)(nil)
+	_ component.TargetExplainer = (*Component)(nil)
 )
 
 // Update relabels the targets of args.
@@ -107,6 +109,21 @@ func apply(b *labels.Builder, t map[string]string, cfgs []*relabel.Config) map[s
 		return t
 	}
 	return out
+}
+
+// ExplainTarget returns the rules that change or drop a target.
+func (c *Component) ExplainTarget(target map[string]string) component.TargetResult {
+	c.mu.Lock()
+	rules, cfgs := c.rules, c.cfgs
+	c.mu.Unlock()
+	out := apply(labels.NewBuilder(labels.EmptyLabels()), target, cfgs)
+	switch {
+	case out == nil:
+		return component.TargetResult{Result: "dropped", Steps: rule.ExplainTarget(rules, target)}
+	case maps.Equal(out, target):
+		return component.TargetResult{Result: "unchanged", After: out}
+	}
+	return component.TargetResult{Result: "changed", After: out, Steps: rule.ExplainTarget(rules, target)}
 }
 
 // Run waits until ctx ends.

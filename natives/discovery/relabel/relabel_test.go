@@ -87,6 +87,28 @@ func TestRelabel(t *testing.T) {
 	n.Run(t, c)
 }
 
+// The rules that change or drop a target are named.
+func TestExplainTarget(t *testing.T) {
+	n := componenttest.New(t, "discovery.relabel.default")
+	c := n.Build(t, relabel.Registration(), decode(t, rules)).(component.TargetExplainer)
+	f := func(in target, result string, after target, steps ...string) {
+		t.Helper()
+		got := c.ExplainTarget(in)
+		var names []string
+		for _, s := range got.Steps {
+			names = append(names, fmt.Sprintf("%s %d %s %d", s.Kind, s.Index, s.Name, s.After.Len()))
+		}
+		if got.Result != result || !reflect.DeepEqual(got.After, after) || !slices.Equal(names, steps) {
+			t.Errorf("%v: got %s %v by %q", in, got.Result, got.After, names)
+		}
+	}
+	f(target{"__address__": "a:1", "env": "test", "__meta_x": "y"}, "dropped", nil, "rule 1 drop 0")
+	f(target{"__address__": "a:1", "__meta_x": "y", "secret": "s"}, "changed", target{"__address__": "a:1", "__meta_x": "y", "x": "y", "host": "a"},
+		"rule 2 labelmap 1", "rule 3 replace 1", "rule 4 labeldrop 1")
+	f(target{"env": "prod"}, "unchanged", target{"env": "prod"})
+	f(target{"secret": "s"}, "changed", target{}, "rule 4 labeldrop 1")
+}
+
 // TestKeepsMaps: unchanged targets are relabelled once and are the same maps in
 // every output; other rules relabel all of them again.
 func TestKeepsMaps(t *testing.T) {

@@ -134,7 +134,7 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		return fmt.Errorf("%w: %w", errInvalidBody, err)
 	}
 	if in.limitErr != nil {
-		return in.limitErr
+		return fmt.Errorf("%w: the target returned %d samples, sample_limit is %d", in.limitErr, in.appended, in.set.cfg.SampleLimit)
 	}
 	if in.bucketErr != nil {
 		return in.bucketErr

@@ -635,7 +635,9 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			explained := c.(component.TargetExplainer).ExplainTarget(map[string]string{"__address__": strings.TrimPrefix(url, "http://")})
 			stop()
+			explains(t, explained, outcome, message)
 			wantUp := "0"
 			if outcome == "ok" {
 				wantUp = "1"
@@ -661,6 +663,25 @@ func TestFaults(t *testing.T) {
 	f(missing.URL, "", "bad_status", "404 Not Found")
 	f(serve("a 1\n"), "label_limit = 1", "label_limit", "label_limit is 1")
 	f(serve("a 1\nb 1\n"), "sample_limit = 1", "sample_limit", "sample limit exceeded")
+}
+
+// explains checks that a target is up or down, with the limit that its scrape exceeded.
+func explains(t *testing.T, got component.TargetResult, outcome, message string) {
+	t.Helper()
+	want := "down"
+	if outcome == "ok" {
+		want, message = "up", "returned 1 samples"
+	}
+	text := got.Reason
+	for _, s := range got.Steps {
+		text += fmt.Sprintf("; %s %s: %s", s.Kind, s.Name, s.Detail)
+	}
+	if got.Result != want || !strings.Contains(text, message) {
+		t.Errorf("got %s: %s", got.Result, text)
+	}
+	if limit := strings.HasSuffix(outcome, "_limit"); limit != strings.Contains(text, "; limit "+outcome+": ") {
+		t.Errorf("%s: got the steps %s", outcome, text)
+	}
 }
 
 // outcomes reads the node's counters into a vector.

@@ -115,3 +115,22 @@ func TestFirstOfMany(t *testing.T) {
 	f(100_000, 15*time.Second, 20*time.Second)
 	f(10_000_000, 50*time.Second, time.Minute) // limited by the interval
 }
+
+// TestExplainTargetNotScraped names why a target is not scraped.
+func TestExplainTargetNotScraped(t *testing.T) {
+	cfg := targetArguments().config("job")
+	valid, invalid, surplus := map[string]string{"__address__": "a:1"}, map[string]string{"__address__": "no/host"}, map[string]string{"__address__": "b:1"}
+	c := &Component{want: &plan{targets: newTargets([]map[string]string{valid, invalid, surplus}, cfg, nil, 1)}}
+	f := func(target map[string]string, result, reason string) {
+		t.Helper()
+		if got := c.ExplainTarget(target); got.Result != result || got.Reason != reason {
+			t.Errorf("%v: got %s: %s", target, got.Result, got.Reason)
+		}
+	}
+	f(valid, "unknown", "it was not scraped yet")
+	f(map[string]string{"__address__": "a:1"}, "unknown", "it was not scraped yet") // another map
+	f(surplus, "dropped", "there are too many targets: 1 are scraped, and 2 more are not; a higher target_limit allows more")
+	c.want.targets = newTargets([]map[string]string{valid, invalid}, cfg, nil, 10)
+	f(invalid, "invalid", `"no/host" is not a valid hostname`)
+	f(surplus, "unknown", "the component does not have this target yet")
+}
