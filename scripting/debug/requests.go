@@ -70,9 +70,7 @@ func (s *Session) handle(m dap.RequestMessage) (done bool) {
 		s.send(r)
 	case *dap.DisconnectRequest:
 		s.send(&dap.DisconnectResponse{Response: response(req)})
-		s.mu.Lock()
-		s.ended = true
-		s.mu.Unlock()
+		s.ended.Do(func() {}) // there is nobody to tell
 		return true
 	case *dap.TerminateRequest:
 		s.send(&dap.TerminateResponse{Response: response(req)})

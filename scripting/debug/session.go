@@ -27,6 +27,7 @@ const (
 type Session struct {
 	name       string
 	configured chan struct{} // closed when the client has set its breakpoints
+	ended      sync.Once     // there is nothing more to debug
 
 	out struct {
 		mu  sync.Mutex
@@ -36,7 +37,6 @@ type Session struct {
 
 	mu      sync.Mutex
 	ready   bool // configured is closed
-	ended   bool // there is nothing more to debug
 	files   []scripting.DebugFile
 	points  points
 	stepper stepper
@@ -84,17 +84,13 @@ func (s *Session) EndCall() {
 	s.stepper = stepper{pausing: s.stepper.pausing}
 }
 
-// End tells the client why there is nothing more to debug.
+// End tells the client why there is nothing more to debug. It returns when the client
+// has been told, also if another goroutine tells it.
 func (s *Session) End(reason string) {
-	s.mu.Lock()
-	again := s.ended
-	s.ended = true
-	s.mu.Unlock()
-	if again {
-		return
-	}
-	s.Print(Console, reason)
-	s.send(&dap.TerminatedEvent{Event: event("terminated")})
+	s.ended.Do(func() {
+		s.Print(Console, reason)
+		s.send(&dap.TerminatedEvent{Event: event("terminated")})
+	})
 }
 
 // Serve handles the requests of the client until it disconnects. The error is that
