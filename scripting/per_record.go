@@ -18,9 +18,9 @@ const (
 // PerRecord returns the text of the finding per-record: what calls the script for each
 // record, such as each, and rewrite is the code to write instead. docs/lint.md describes
 // how gain is measured.
-func PerRecord(what string, only RecordWork, rewrite string, gain int) (err error, hint string) {
-	return fmt.Errorf("%s calls the script for every record only to %s", what, only),
-		fmt.Sprintf("write %s, which was measured to be %d times as fast", rewrite, gain)
+func PerRecord(what string, only RecordWork, rewrite string, gain int) (hint string, err error) {
+	return fmt.Sprintf("write %s, which was measured to be %d times as fast", rewrite, gain),
+		fmt.Errorf("%s calls the script for every record only to %s", what, only)
 }
 
 // SetLabelGain is how many times as fast as each set_label is.

@@ -161,12 +161,15 @@ func listenDebug(ctx context.Context, t *terminal, dir, path, addr string) error
 		t.printStatus("debugging", "a debugger has connected")
 		err = relayDebug(ctx, dir, path, conn, conn)
 		conn.Close()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errRelay) {
 			return err
 		}
 		t.printStatus("ended", "the session has ended")
 	}
 }
+
+// errRelay is wrapped by errors of a session that had begun.
+var errRelay = errors.New("cannot pass on the messages of the debugger")
 
 // relayDebug passes the messages of a client to weir, and those of weir to the client,
 // until one of them ends. It may leave a goroutine that waits for in.
@@ -179,7 +182,7 @@ func relayDebug(ctx context.Context, dir, path string, in io.Reader, out io.Writ
 	}
 	defer answer.Close()
 	if _, err := io.Copy(out, answer); err != nil && ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("cannot pass on the messages of the debugger: %w", err)
+		return fmt.Errorf("%w: %w", errRelay, err)
 	}
 	return nil
 }

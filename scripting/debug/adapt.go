@@ -71,10 +71,10 @@ func Adapt(in io.Reader, out io.Writer, connect func(t Target, body io.Reader) (
 			feed.CloseWithError(err)
 		}()
 		session := bufio.NewReader(answer)
-		if _, err := dap.ReadBaseMessage(session); err == nil { // the second response to initialize
+		if _, err = dap.ReadBaseMessage(session); err == nil { // the second response to initialize
 			_, err = io.Copy(out, session)
 		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("cannot pass on the messages of the debugger: %w", err)
 		}
 		return nil

@@ -82,7 +82,7 @@ func (l *linter) perRecord(r *recordLoop, sc *lintScope) {
 		only, rewrite, gain = scripting.EditsSeries, l.hookFor(r, sc), scripting.SeriesGain(logs)
 	}
 	if rewrite != "" {
-		err, hint := scripting.PerRecord(r.what, only, rewrite, gain)
+		hint, err := scripting.PerRecord(r.what, only, rewrite, gain)
 		l.addFinding(scripting.LintPerRecord, true, r.idx, err, hint)
 	}
 }

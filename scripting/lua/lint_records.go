@@ -62,7 +62,7 @@ func (l *linter) perRecord(r *recordLoop, sc *lintScope) {
 		only, rewrite, gain = scripting.EditsSeries, l.hookFor(r, sc), scripting.SeriesGain(logs)
 	}
 	if rewrite != "" {
-		err, hint := scripting.PerRecord(r.word, only, rewrite, gain)
+		hint, err := scripting.PerRecord(r.word, only, rewrite, gain)
 		l.addFinding(scripting.LintPerRecord, true, r.line, r.word, err, hint)
 	}
 }

@@ -103,6 +103,9 @@ func (c *Component) serveDebug(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.mem.debugger.Store(nil)
 	w.Header().Set("Content-Type", "application/octet-stream")
+	// The connection ends with the session, and has deadlines of its own: another request
+	// of the client must not use it.
+	w.Header().Set("Connection", "close")
 	if err := out.open(); err != nil {
 		refuse(http.StatusInternalServerError, "cannot open the stream: %v", err)
 		return
