@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,9 +191,9 @@ func TestLoneBadRecord(t *testing.T) {
 // If an external system fails, no record is to blame: nothing is withheld, the
 // batch is not split, and processing continues when the system works again.
 func TestOutsideFails(t *testing.T) {
-	up := false
+	var up atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if !up {
+		if !up.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
@@ -201,7 +202,7 @@ func TestOutsideFails(t *testing.T) {
 		`ask(ctx) batch:set_label("seen", "1")`,
 		`batch:each(function(r) if r:contains("2") then ask(ctx) end r.labels.seen = "1" end)`,
 	} {
-		up = false
+		up.Store(false)
 		n := newHarness(t)
 		n.save(fmt.Sprintf(`local function ask(ctx) assert(assert(ctx.http.get(%q)).status == 200, "it is down") end
 		return weir.transform { needs = { http = true }, logs = function(batch, ctx) %s end }`, s.URL, hook),
@@ -210,7 +211,7 @@ func TestOutsideFails(t *testing.T) {
 		if tries := n.advance(t, in, 20); tries != 20 || len(entriesOf(t, n)) != 0 {
 			t.Errorf("%s: it was held for %v tries; %d in quarantine", hook, tries, len(entriesOf(t, n)))
 		}
-		up = true
+		up.Store(true)
 		n.advance(t, in, 100)
 		same(t, n.came(0), strings.ReplaceAll(in, `"}`, `",seen="1"}`))
 	}
