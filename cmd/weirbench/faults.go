@@ -65,10 +65,7 @@ The disk is filled where users may have namespaces (Linux).`,
 			if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 				return err
 			}
-			if o.Weir, err = exec.LookPath(o.Weir); err != nil {
-				return fmt.Errorf("cannot find weir: %w; `make build` makes it", err)
-			}
-			if o.Weir, err = filepath.Abs(o.Weir); err != nil {
+			if o.Weir, err = findWeir(o.Weir); err != nil {
 				return err
 			}
 			return breakThings(cmd, o, disk)

@@ -15,7 +15,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 
@@ -76,6 +78,15 @@ func ran(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command,
 		}
 		return nil
 	}
+}
+
+// findWeir returns the absolute path of the program of weir.
+func findWeir(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("cannot find weir: %w; run `make build` to build it", err)
+	}
+	return filepath.Abs(path)
 }
 
 // hello reports the address of a server: as text for a person, or as one line of

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,10 +50,7 @@ A missed time is only printed, because times depend on the machine.`,
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return o.Validate() },
 		RunE: ran(func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Weir, err = exec.LookPath(o.Weir); err != nil {
-				return fmt.Errorf("cannot find weir: %w; run `make build` to build it", err)
-			}
-			if o.Weir, err = filepath.Abs(o.Weir); err != nil {
+			if o.Weir, err = findWeir(o.Weir); err != nil {
 				return err
 			}
 			if o.Dir, err = os.MkdirTemp("", "weirbench"); err != nil {

@@ -55,8 +55,8 @@ func LogMarkdown(w io.Writer, reports ...*LogReport) error {
 		r.each(func(title string, rounds []*LogRound) {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.0f | %.1f | %s |\n", r.Scenario, title, rounds[0].Version,
 				spread(rounds, (*LogRound).PerMillion, "%.2f", ""), spread(rounds, (*LogRound).peakMB, "%.0f", " MB"),
-				median(rounds, func(o *LogRound) float64 { return float64(o.Lines) / o.Seconds }),
-				median(rounds, func(o *LogRound) float64 { return float64(o.Bytes) / float64(o.Lines) }),
+				Median(rounds, func(o *LogRound) float64 { return float64(o.Lines) / o.Seconds }),
+				Median(rounds, func(o *LogRound) float64 { return float64(o.Bytes) / float64(o.Lines) }),
 				delivered(rounds, (*LogRound).arrived))
 		})
 	}
@@ -73,7 +73,7 @@ func LogMarkdown(w io.Writer, reports ...*LogReport) error {
 	m := reports[0].Machine
 	fmt.Fprintf(&b, "\nMedians (lowest to highest in parentheses), the collectors in turn, on %d × %s, %.0f GB, %s %s", m.Cores, cmp.Or(m.CPU, m.Arch), float64(m.Memory)/1e9, m.OS, m.Kernel)
 	others := func(o *LogRound) float64 { return o.OtherCores }
-	fmt.Fprintf(&b, "; other programs used %.2f cores meanwhile (at most %.2f).\nCommand: `%s`\n", median(all, others), highest(all, others), reports[0].Command)
+	fmt.Fprintf(&b, "; other programs used %.2f cores meanwhile (at most %.2f).\nCommand: `%s`\n", Median(all, others), highest(all, others), reports[0].Command)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -62,9 +62,9 @@ func Markdown(w io.Writer, reports ...*Report) error {
 			rounds := r.roundsOf(title)
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %.0f | %.1f | %.1f s | %s |\n", r.Scenario, title, rounds[0].Version,
 				spread(rounds, (*Round).PerMillion, "%.2f", ""), spread(rounds, (*Round).peakMB, "%.0f", " MB"), r.compared(title, reports),
-				median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
-				median(rounds, func(o *Round) float64 { return float64(o.Bytes) / float64(o.Samples) }),
-				median(rounds, func(o *Round) float64 { return o.FirstAfter }),
+				Median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
+				Median(rounds, func(o *Round) float64 { return float64(o.Bytes) / float64(o.Samples) }),
+				Median(rounds, func(o *Round) float64 { return o.FirstAfter }),
 				delivered(rounds, (*Round).arrived))
 		}
 	}
@@ -89,7 +89,7 @@ func Markdown(w io.Writer, reports ...*Report) error {
 	}
 	if len(all) > 0 {
 		others := func(o *Round) float64 { return o.OtherCores }
-		fmt.Fprintf(&b, " after the warm-up; other programs used %.2f cores meanwhile (at most %.2f)", median(all, others), highest(all, others))
+		fmt.Fprintf(&b, " after the warm-up; other programs used %.2f cores meanwhile (at most %.2f)", Median(all, others), highest(all, others))
 	}
 	b.WriteString(".\n")
 	if r.Command != "" {
@@ -120,16 +120,16 @@ func (r *Report) compared(title string, all []*Report) string {
 	rounds := r.roundsOf(title)
 	if with := r.roundsOf("vmagent"); len(with) > 0 {
 		out = append(out, fmt.Sprintf("%.2f × CPU, %.2f × RSS of vmagent's",
-			median(rounds, (*Round).PerMillion)/median(with, (*Round).PerMillion), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB)))
+			Median(rounds, (*Round).PerMillion)/Median(with, (*Round).PerMillion), Median(rounds, (*Round).peakMB)/Median(with, (*Round).peakMB)))
 	}
 	for _, o := range all {
 		with := o.roundsOf(title)
 		if o.Scenario != "passthrough" || o == r || len(with) == 0 {
 			continue
 		}
-		if rate := median(rounds, (*Round).scrapes) / median(with, (*Round).scrapes); rate > 0.95 && rate < 1.05 {
+		if rate := Median(rounds, (*Round).scrapes) / Median(with, (*Round).scrapes); rate > 0.95 && rate < 1.05 {
 			out = append(out, fmt.Sprintf("%.2f × CPU, %.2f × RSS of passthrough's",
-				median(rounds, (*Round).perScrape)/median(with, (*Round).perScrape), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB)))
+				Median(rounds, (*Round).perScrape)/Median(with, (*Round).perScrape), Median(rounds, (*Round).peakMB)/Median(with, (*Round).peakMB)))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -153,7 +153,7 @@ func (r *Report) ceilings(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %.2f | %s |\n", title, rounds[0].Version,
 			spread(rounds, (*Round).held, "%.0f", ""), spread(rounds, (*Round).PerMillion, "%.2f", ""), spread(rounds, (*Round).peakMB, "%.0f", " MB"),
-			median(rounds, func(o *Round) float64 { return (o.SinkCPU + o.TargetCPU) / o.Seconds }), strings.Join(broke, "; "))
+			Median(rounds, func(o *Round) float64 { return (o.SinkCPU + o.TargetCPU) / o.Seconds }), strings.Join(broke, "; "))
 	}
 }
 
@@ -213,9 +213,9 @@ func values[R any](rounds []R, f func(R) float64) []float64 {
 	return vs
 }
 
-// median returns the median; for an even number, the mean of the two middle
+// Median returns the median; for an even number, the mean of the two middle
 // values.
-func median[R any](rounds []R, f func(R) float64) float64 {
+func Median[R any](rounds []R, f func(R) float64) float64 {
 	vs := values(rounds, f)
 	n := len(vs)
 	return (vs[(n-1)/2] + vs[n/2]) / 2
@@ -229,7 +229,7 @@ func highest[R any](rounds []R, f func(R) float64) float64 {
 // spread formats the median, the lowest and the highest value.
 func spread[R any](rounds []R, f func(R) float64, format, unit string) string {
 	vs := values(rounds, f)
-	out := fmt.Sprintf(format, median(rounds, f)) + unit
+	out := fmt.Sprintf(format, Median(rounds, f)) + unit
 	if len(vs) == 1 {
 		return out
 	}

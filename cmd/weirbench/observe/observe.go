@@ -10,18 +10,18 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/weir-run/weir/cmd/weirbench/bench"
 	"github.com/weir-run/weir/cmd/weirbench/process"
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/cmd/weirbench/target"
+	"github.com/weir-run/weir/engine/control"
 )
 
 // Options are the settings of a run. All are required.
@@ -109,13 +109,9 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("cannot write the config: %w", err)
 	}
 	data := filepath.Join(o.Dir, "data")
-	r := &run{o: o, client: &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: o.Pages,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", filepath.Join(data, "weir.sock"))
-		},
-	}}}
+	r := &run{o: o, client: control.Client(data)}
+	connections := r.client.Transport.(*http.Transport)
+	connections.DisableKeepAlives, connections.MaxIdleConnsPerHost = false, o.Pages // as browsers do
 	defer r.client.CloseIdleConnections()
 	if r.weir, err = process.Start(o.Weir, "run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path="+data, file); err != nil {
 		return err
@@ -140,12 +136,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	fmt.Fprintf(o.Out, "CPU time of weir at %d samples/s, in %% of one core: median of %d rounds of %s, in turn.\n\n| Observer | median | more than nobody | all rounds |\n|---|--:|--:|---|\n",
 		o.Targets*o.Series, o.Rounds, o.Measure)
+	itself := func(cost float64) float64 { return cost }
 	for _, w := range observers {
 		rounds := make([]string, len(w.cost))
 		for i, c := range w.cost {
 			rounds[i] = fmt.Sprintf("%.2f", 100*c)
 		}
-		fmt.Fprintf(o.Out, "| %s | %.2f | %+.2f | %s |\n", w.name, 100*median(w.cost), 100*(median(w.cost)-median(observers[0].cost)), strings.Join(rounds, ", "))
+		fmt.Fprintf(o.Out, "| %s | %.2f | %+.2f | %s |\n", w.name, 100*bench.Median(w.cost, itself), 100*(bench.Median(w.cost, itself)-bench.Median(observers[0].cost, itself)), strings.Join(rounds, ", "))
 	}
 	late := targets.Stats().Late
 	fmt.Fprintf(o.Out, "\n%d scrapes were late.\n", late)
@@ -254,7 +251,7 @@ func pages(ctx context.Context, r *run, report func(error)) {
 
 // read requests a path and reads the response to its end.
 func (r *run) read(ctx context.Context, path string) (int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://weir"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, control.URL(path), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -276,10 +273,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-func median(of []float64) float64 {
-	s := slices.Sorted(slices.Values(of))
-	n := len(s)
-	return (s[(n-1)/2] + s[n/2]) / 2
 }
