@@ -39,7 +39,7 @@ describe("logs.sample_by_level", () => {
     expect(t.logs('{level="debug"} {trace="t1"} a')).toHaveLength(0);
   });
 
-  test("finds the level behind an empty one, and knows a line that has none", () => {
+  test("skips an empty level, and counts a line without a level as undefined", () => {
     const t = component("sample_by_level.ts", { level: ["json.a", "json.b"], keep: { debug: 0, undefined: 0 } });
     expect(t.logs('{} {"a":"","b":"debug"}\n{} no level').lines()).toEqual(["no level"]);
   });
