@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,6 +55,13 @@ type PlaygroundResult struct {
 	Events []json.RawMessage `json:"events"`
 	Errors []PlaygroundError `json:"errors,omitempty"`
 	Log    string            `json:"log,omitempty"` // lines that the script logged
+}
+
+// addEvents adds events, one in each line.
+func (res *PlaygroundResult) addEvents(lines []byte) {
+	for line := range bytes.Lines(lines) {
+		res.Events = append(res.Events, bytes.TrimSpace(line))
+	}
 }
 
 // PlaygroundError is an error of the script or of its input.
@@ -158,9 +164,7 @@ func (c *Component) play(ctx context.Context, req PlaygroundRequest) (*Playgroun
 			logs = playBatch(ctx, res, p, t.logs, b)
 		}
 	}
-	for line := range bytes.Lines(p.Tick(nil)) {
-		res.Events = append(res.Events, bytes.Clone(bytes.TrimSpace(line)))
-	}
+	res.addEvents(p.Tick(nil))
 	return res, errors.Join(metrics, logs)
 }
 
@@ -169,23 +173,20 @@ func playBatch[B records](ctx context.Context, res *PlaygroundResult, p *tap.Pri
 	if line.c.script.Definition.Accepts()&line.signal.bit() == 0 {
 		return fmt.Errorf("the script does not accept %s", line.signal.bit())
 	}
-	began := time.Now()
 	r, err := line.rehearse(ctx, b, nil)
 	if err != nil {
 		return err
 	}
 	defer r.close()
 	res.Records += b.Len()
-	res.Seconds += cmp.Or(r.took, time.Since(began)).Seconds()
+	res.Seconds += r.took.Seconds()
 	out := line.signal.payload(r.all).batches()
 	if r.other.len() > 0 {
 		other := r.other.batches()
 		out.Metrics = append(out.Metrics, other.Metrics...)
 		out.Logs = append(out.Logs, other.Logs...)
 	}
-	for l := range bytes.Lines(p.Append(nil, flow.Tapped{In: line.signal.payload(b).batches(), Out: out, Began: began, Time: time.Now()})) {
-		res.Events = append(res.Events, bytes.Clone(bytes.TrimSpace(l)))
-	}
+	res.addEvents(p.Append(nil, flow.Tapped{In: line.signal.payload(b).batches(), Out: out, Time: time.Now()}))
 	for _, e := range r.errors {
 		res.Errors = append(res.Errors, playgroundErrors(e)...)
 	}

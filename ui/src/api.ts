@@ -163,6 +163,9 @@ export function nodePath(prefix: string, id: string): string {
   return prefix + id.split("/").map(encodeURIComponent).join("/");
 }
 
+/** The path of a route of the script of a node, such as /history. */
+export const control = (id: string, what: string) => nodePath("/api/v0/control/", id) + what;
+
 /** Reads the lines of a response until it or the signal ends. */
 export async function* lines(path: string, signal: AbortSignal): AsyncGenerator<string> {
   const body = (await request(path, { signal })).body;

@@ -1,7 +1,7 @@
 // A copy of a script in an editor, which processes records after each keystroke.
 
 import { useEffect, useState } from "preact/hooks";
-import { getJSON, type Node, nodePath, request, type TapEvent } from "../api";
+import { control, getJSON, type Node, nodePath, request, type TapEvent } from "../api";
 import { Editor } from "../parts/editor";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
@@ -30,7 +30,7 @@ const pause = 80;
 export function Playground({ node }: { node: Node }) {
   const { value: start, error } = useLoad(
     async (signal): Promise<Start> => ({
-      ...(await getJSON<Omit<Start, "input">>(`${nodePath("/api/v0/control/", node.id)}/playground`, signal)),
+      ...(await getJSON<Omit<Start, "input">>(control(node.id, "/playground"), signal)),
       input: await (await request(`${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`, { signal })).text(),
     }),
     [node.id],
@@ -49,7 +49,7 @@ function Bench({ node, start }: { node: Node; start: Start }) {
     const abort = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const res = await request(`${nodePath("/api/v0/control/", node.id)}/playground`, {
+        const res = await request(control(node.id, "/playground"), {
           method: "POST",
           body: JSON.stringify({ text, [signal]: input }),
           signal: abort.signal,

@@ -1,7 +1,7 @@
 // The script of a node: its versions, the canary, and the way back.
 
 import { useState } from "preact/hooks";
-import { getJSON, type Node, nodePath, request } from "../api";
+import { control, getJSON, type Node, request } from "../api";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
@@ -44,8 +44,6 @@ interface Comparison {
   new: string;
   files: [File[], File[]];
 }
-
-const control = (id: string, what: string) => nodePath("/api/v0/control/", id) + what;
 
 export function Script({ node, now }: { node: Node; now: number }) {
   const [changes, changed] = useState(0);

@@ -1,7 +1,7 @@
 // The state of a script.
 
 import { useState } from "preact/hooks";
-import { getJSON, type Node, nodePath } from "../api";
+import { control, getJSON, type Node } from "../api";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
@@ -19,12 +19,10 @@ interface Summary {
   ttl?: string;
 }
 
-const path = (node: Node) => `${nodePath("/api/v0/control/", node.id)}/state`;
-
 export function State({ node, now, sort }: { node: Node; now: number; sort: string }) {
   const [shown, show] = useState("");
   const { value, error } = useLoad(
-    (signal) => getJSON<Summary[]>(path(node), signal),
+    (signal) => getJSON<Summary[]>(control(node.id, "/state"), signal),
     [node.id, Math.floor(now / 10_000)],
   );
   if (error) return <ErrorBox title="Cannot load the state." text={error.message} />;
@@ -86,7 +84,7 @@ export function State({ node, now, sort }: { node: Node; now: number; sort: stri
 
 function Entries({ node, name, now }: { node: Node; name: string; now: number }) {
   const { value, error } = useLoad(
-    (signal) => getJSON<unknown>(`${path(node)}/${encodeURIComponent(name)}`, signal),
+    (signal) => getJSON<unknown>(control(node.id, `/state/${encodeURIComponent(name)}`), signal),
     [node.id, name, Math.floor(now / 10_000)],
   );
   if (error) return <ErrorBox title="Cannot load the entries." text={error.message} />;
