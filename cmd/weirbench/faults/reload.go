@@ -269,7 +269,7 @@ func (r *run) checkStarted(ctx context.Context, want int, canary bool) error {
 		return err
 	}
 	if first := r.versions()[0]; first != strconv.Itoa(want) && !canary {
-		r.addFailure("after the restart, version %s of the script runs, not %d", first, want)
+		r.addFailure("after the restart, version %s of the script runs, not %d; the output of weir:\n%s", first, want, r.weir.OutputTail())
 	}
 	return r.eventually(ctx, "weir history names the running version", func() error {
 		out, err := exec.CommandContext(ctx, r.o.Weir, "history", node, "--json", "--storage.path="+r.data()).Output()
