@@ -14,6 +14,8 @@ import (
 const (
 	// maxFollowed is the most rows of observations that a Follower keeps.
 	maxFollowed = 500_000
+	// settling is how long after Begin a call may still be running that began before it.
+	settling = time.Second
 	// maxDepth and maxSteps limit one path.
 	maxDepth = 64
 	maxSteps = 200
@@ -23,6 +25,8 @@ const (
 type Followed struct {
 	ID, Component, Position string
 	SendsTo                 []string
+	// Receives is true if other nodes send to the node.
+	Receives bool
 	// Explainer is the component that runs, or nil if it cannot explain.
 	Explainer component.Explainer
 }
@@ -34,6 +38,7 @@ type Followed struct {
 // A Follower is not safe for concurrent use.
 type Follower struct {
 	where   *Printer // for matches and masks
+	begun   time.Time
 	nodes   map[string]Followed
 	order   []*observation
 	sent    map[column][]*observation // by what a node sent
@@ -76,6 +81,23 @@ func (f *Follower) Mask(secrets []string) { f.where.Mask(secrets) }
 
 // Nodes replaces the nodes.
 func (f *Follower) Nodes(nodes map[string]Followed) { f.nodes = nodes }
+
+// Begin tells from when on all nodes are observed. A record that was on its way then has
+// no path: some of its nodes did not observe it.
+func (f *Follower) Begin(t time.Time) { f.begun = t }
+
+// onItsWay reports whether the path that begins with o may have begun before all nodes
+// were observed.
+func (f *Follower) onItsWay(o *observation) bool {
+	began := o.t.Time
+	if !o.t.Began.IsZero() {
+		began = o.t.Began
+	}
+	if f.nodes[o.node].Receives {
+		return began.Before(f.begun.Add(settling))
+	}
+	return began.Before(f.begun)
+}
 
 // Failure returns the first error of the expression since the last call, or nil.
 func (f *Follower) Failure() (err error) {
@@ -158,15 +180,17 @@ func (f *Follower) Paths(ctx context.Context, before time.Time, limit int) (path
 		f.Examined += uint64(max(len(o.in), len(o.out)))
 		for i, r := range o.in {
 			if len(paths) < limit && !o.inDone[i] && !r.stale() && f.where.matches(r) {
-				from, in, out := f.root(o, i, -1)
-				paths = append(paths, f.path(ctx, from, in, out))
+				if from, in, out := f.root(o, i, -1); !f.onItsWay(from) {
+					paths = append(paths, f.path(ctx, from, in, out))
+				}
 			}
 		}
 		for j, r := range o.out {
 			if len(paths) < limit && !o.outDone[j] && !r.stale() && f.where.matches(r) {
 				o.pair()
-				from, in, out := f.root(o, o.from[j], j)
-				paths = append(paths, f.path(ctx, from, in, out))
+				if from, in, out := f.root(o, o.from[j], j); !f.onItsWay(from) {
+					paths = append(paths, f.path(ctx, from, in, out))
+				}
 			}
 		}
 	}

@@ -217,3 +217,42 @@ func TestFollowStaleness(t *testing.T) {
 	f.call("b", out, none, nil)
 	f.want("up 1 5\n  a missing \"\" (the node did not send it in this call: it dropped it, or sends it later)\n")
 }
+
+// A record that was on its way when the nodes were first observed has no path, because its
+// path would be incomplete.
+func TestFollowFromBegin(t *testing.T) {
+	f := newFollowed(t, `name == "b"`, []string{"scrape", "set"}, []string{"set", "sink"}, []string{"sink"})
+	for _, node := range []string{"set", "sink"} {
+		n := f.nodes[node]
+		n.Receives = true
+		f.nodes[node] = n
+	}
+	at := func(node string, began, ended time.Duration, in, out flow.Batches) {
+		o := flow.Tapped{Time: time.Unix(5, 0).Add(ended), In: in, Out: out}
+		if in.Len() > 0 {
+			o.Began = time.Unix(5, 0).Add(began)
+		}
+		f.Add(node, []flow.Tapped{o}, 0)
+	}
+	f.Begin(time.Unix(5, 0))
+	// The tap of set came too late.
+	early := batches(t, "b{at=\"early\"} 2\n")
+	at("scrape", 0, -time.Millisecond, none, early)
+	at("sink", 2*time.Millisecond, 3*time.Millisecond, early, none)
+	// The call of set began before its tap: what it sent seems to begin there.
+	sent := batches(t, "b{at=\"call\"} 2\n")
+	at("set", 0, time.Millisecond, none, sent)
+	at("sink", 2*time.Millisecond, 3*time.Millisecond, sent, none)
+	f.want("")
+	// Everything after that has a path.
+	late, own := batches(t, "b{at=\"late\"} 2\n"), batches(t, "b{at=\"own\"} 2\n")
+	at("scrape", 0, 0, none, late)
+	at("set", time.Millisecond, 2*time.Millisecond, late, late)
+	at("set", 0, 2*time.Second, none, own)
+	f.want(`b{at="late"} 2 5
+  scrape sent ""
+  set unchanged "scrape"
+b{at="own"} 2 5
+  set sent ""
+`)
+}

@@ -90,22 +90,25 @@ type whyTap struct {
 // attach taps the node and the nodes below it, or all nodes, and removes the taps of
 // nodes that are gone.
 func (w *why) attach() {
-	infos := map[string]service.Info{}
+	infos, receives := map[string]service.Info{}, map[string]bool{}
 	var queue []string
 	for _, i := range w.host.ListComponents() {
 		infos[i.ID] = i
+		for _, to := range i.SendsTo {
+			receives[to] = true
+		}
 		if w.id == "*" || w.id == i.ID {
 			queue = append(queue, i.ID)
 		}
 	}
-	nodes := map[string]tap.Followed{}
+	nodes, more := map[string]tap.Followed{}, false
 	for len(queue) > 0 {
 		i, ok := infos[queue[0]]
 		queue = queue[1:]
 		if _, seen := nodes[i.ID]; !ok || seen || i.Stats == nil {
 			continue
 		}
-		n := tap.Followed{ID: i.ID, Component: i.Name, Position: i.Position, SendsTo: i.SendsTo}
+		n := tap.Followed{ID: i.ID, Component: i.Name, Position: i.Position, SendsTo: i.SendsTo, Receives: receives[i.ID]}
 		if c, ok := w.host.GetComponent(i.ID); ok {
 			n.Explainer, _ = c.(component.Explainer)
 		}
@@ -117,7 +120,7 @@ func (w *why) attach() {
 			}
 			t := whyTap{i.Stats, flow.NewTap(flow.Calls, w.now)}
 			t.stats.Attach(t.tap)
-			w.taps[i.ID] = t
+			w.taps[i.ID], more = t, true
 		}
 	}
 	for id, t := range w.taps {
@@ -127,6 +130,9 @@ func (w *why) attach() {
 		}
 	}
 	w.follower.Nodes(nodes)
+	if more {
+		w.follower.Begin(w.now())
+	}
 	w.follower.Mask(secretsOf(w.host))
 }
 
