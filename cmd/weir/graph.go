@@ -14,7 +14,7 @@ import (
 )
 
 // graphFormats are the output formats of weir graph.
-var graphFormats = []string{"dot", "svg", "mermaid", "json"}
+var graphFormats = []string{"dot", "mermaid", "json"}
 
 func graphCommand(t *terminal) *cobra.Command {
 	var scripts, format string
@@ -22,14 +22,14 @@ func graphCommand(t *terminal) *cobra.Command {
 		Use:   "graph CONFIG",
 		Short: "Draw a config",
 		Long: `Draw the nodes of a config, a file or a directory of *.alloy files, and the data
-flow between them: as DOT for Graphviz, as SVG, for Mermaid, or as JSON. Nothing is
-started. Solid lines show the flow of data; a dashed line leads from a node to a node
+flow between them: as DOT for Graphviz, for Mermaid, or as JSON. Nothing is started.
+Solid lines show the flow of data; a dashed line leads from a node to a node
 that refers to its exports. The web page of a running weir shows the live graph, and
 GET /api/v0/graph returns it in the same JSON, with rates.
 
 If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 		Example: `  weir graph config.alloy | dot -Tpng > graph.png
-  weir graph --format=svg /etc/weir > graph.svg
+  weir graph --format=mermaid /etc/weir > graph.mmd
   weir graph --format=json config.alloy | jq -r '.edges[] | .from + " " + .to'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -47,15 +47,14 @@ If the config contains a mistake, nothing is drawn and the exit code is 1.`,
 			if err != nil {
 				return err
 			}
+			g := flowchart.Of(nodes, services, nil)
 			switch format {
 			case "json":
-				return writeJSON(t, flowchart.GraphOf(nodes, services, nil))
+				return writeJSON(t, g)
 			case "mermaid":
-				return flowchart.Of(nodes, services).WriteMermaid(t.out)
-			case "svg":
-				return flowchart.Of(nodes, services).WriteSVG(t.out, flowchart.SVGOptions{})
+				return g.WriteMermaid(t.out)
 			}
-			return flowchart.Of(nodes, services).WriteDOT(t.out)
+			return g.WriteDOT(t.out)
 		}),
 	}
 	cmd.ValidArgsFunction = configFiles(oneConfig)

@@ -1,13 +1,18 @@
+// Package flowchart describes the nodes of a config and the flow of data between them: as
+// data for programs that draw it, as DOT for Graphviz, and for Mermaid.
+//
+// A node whose ID is outer/inner is in the group outer. Equal nodes give equal bytes.
 package flowchart
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
 )
 
-// Graph is a chart as data, for programs that draw it themselves.
+// Graph is nodes and what connects them.
 type Graph struct {
 	Nodes  []GraphNode  `json:"nodes"`  // in the order of the config
 	Edges  []GraphEdge  `json:"edges"`  // between nodes; one end may be a group that is referred to
@@ -50,29 +55,20 @@ type GraphGroup struct {
 	State component.HealthState `json:"state"`
 }
 
-// Rates are per second, in the last minute.
-type Rates struct {
-	In      float64 `json:"in"`      // samples and log lines that arrived
-	Out     float64 `json:"out"`     // samples and log lines that were sent, once for each receiver
-	Dropped float64 `json:"dropped"` // samples and log lines
-	Waiting int64   `json:"waiting"` // samples and log lines in the queue
-}
-
-// GraphOf returns the graph of nodes and of the services that refer to something. rates
+// Of returns the graph of nodes and of the services that refer to something. rates
 // returns the rates of a node; it is nil if the graph does not run.
-func GraphOf(nodes, services []service.Info, rates func(id string) *Rates) *Graph {
+func Of(nodes, services []service.Info, rates func(id string) *Rates) *Graph {
 	g := &Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}, Groups: []GraphGroup{}}
-	c := Of(nodes, services)
-	infos, groups := map[string]service.Info{}, map[string]bool{}
-	for _, i := range append(append([]service.Info{}, nodes...), services...) {
-		infos[i.ID] = i
-		if i.Name == "foreach" {
-			groups[i.ID] = true // also without items
+	for _, s := range services {
+		if len(s.DependsOn) > 0 {
+			nodes = append(slices.Clip(nodes), s)
 		}
 	}
-	for _, n := range c.Nodes {
-		for id := parent(n.ID); id != ""; id = parent(id) {
-			groups[id] = true
+	infos, filled := map[string]service.Info{}, map[string]bool{}
+	for _, i := range nodes {
+		infos[i.ID] = i
+		for id := parent(i.ID); id != ""; id = parent(id) {
+			filled[id] = true
 		}
 	}
 	placed := map[string]bool{}
@@ -84,27 +80,43 @@ func GraphOf(nodes, services []service.Info, rates func(id string) *Rates) *Grap
 		placed[id] = true
 		place(parent(id))
 		i := infos[id]
-		g.Groups = append(g.Groups, GraphGroup{ID: id, Label: (&box{id: id}).title(), Group: parent(id), Kind: groupKind(i), State: i.Health.State})
+		g.Groups = append(g.Groups, GraphGroup{ID: id, Label: cut(last(id)), Group: parent(id), Kind: groupKind(i), State: i.Health.State})
 	}
-	for _, n := range c.Nodes {
-		if place(parent(n.ID)); groups[n.ID] {
-			place(n.ID)
-			continue
+	connect := func(from, to string, reference bool) {
+		if infos[from].ID != "" && infos[to].ID != "" {
+			g.Edges = append(g.Edges, GraphEdge{From: from, To: to, Reference: reference})
 		}
-		i := infos[n.ID]
-		node := GraphNode{ID: n.ID, Name: n.Name, Label: n.Label, Group: parent(n.ID), Position: i.Position, State: i.Health.State}
-		if rates != nil {
-			node.Rates = rates(n.ID)
-		}
-		g.Nodes = append(g.Nodes, node)
 	}
-	for _, e := range c.Edges {
-		if infos[e.From].ID != "" && infos[e.To].ID != "" {
-			g.Edges = append(g.Edges, GraphEdge{From: e.From, To: e.To, Reference: e.Reference})
+	for _, i := range nodes {
+		place(parent(i.ID))
+		if filled[i.ID] || i.Name == "foreach" { // also without items
+			place(i.ID)
+		} else {
+			g.Nodes = append(g.Nodes, newNode(i, rates))
+		}
+		for _, id := range i.SendsTo {
+			connect(i.ID, id, false)
+		}
+		for _, id := range i.DependsOn {
+			// The references of a group are used by the nodes inside it.
+			if !slices.Contains(i.SendsTo, id) && !filled[i.ID] {
+				connect(id, i.ID, true)
+			}
 		}
 	}
 	g.flow()
 	return g
+}
+
+func newNode(i service.Info, rates func(id string) *Rates) GraphNode {
+	n := GraphNode{ID: i.ID, Name: i.Name, Group: parent(i.ID), Position: i.Position, State: i.Health.State}
+	if label, ok := strings.CutPrefix(last(i.ID), i.Name+"."); ok {
+		n.Label = label
+	}
+	if rates != nil {
+		n.Rates = rates(i.ID)
+	}
+	return n
 }
 
 func groupKind(i service.Info) string {
@@ -119,67 +131,10 @@ func groupKind(i service.Info) string {
 	return "module"
 }
 
-// flow sets the rates of the edges. The rates of a node's edges in a direction add up to
-// its own, so the last unknown rate follows from the known ones. If none follows, a node's
-// rest is divided among its edges.
-func (g *Graph) flow() {
-	type side struct {
-		left    float64
-		unknown []int // edges
-	}
-	out, in := map[string]*side{}, map[string]*side{}
-	for i := range g.Nodes {
-		if r := g.Nodes[i].Rates; r != nil {
-			out[g.Nodes[i].ID], in[g.Nodes[i].ID] = &side{left: r.Out}, &side{left: r.In}
-		}
-	}
-	unknown := 0
-	for i, e := range g.Edges {
-		if from, to := out[e.From], in[e.To]; !e.Reference && from != nil && to != nil {
-			from.unknown, to.unknown = append(from.unknown, i), append(to.unknown, i)
-			unknown++
-		}
-	}
-	set := func(i int, rate float64, estimated bool) {
-		e := &g.Edges[i]
-		rate = max(rate, 0) // the counters are not read at the same moment
-		e.Rate, e.Estimated = &rate, estimated
-		for _, s := range []*side{out[e.From], in[e.To]} {
-			s.left -= rate
-			for j, k := range s.unknown {
-				if k == i {
-					s.unknown = append(s.unknown[:j], s.unknown[j+1:]...)
-					break
-				}
-			}
-		}
-		unknown--
-	}
-	for unknown > 0 {
-		progress := false
-		for i, e := range g.Edges {
-			if e.Reference || e.Rate != nil || out[e.From] == nil || in[e.To] == nil {
-				continue
-			}
-			from, to := out[e.From], in[e.To]
-			switch {
-			case len(from.unknown) == 1:
-				set(i, from.left, false)
-			case len(to.unknown) == 1:
-				set(i, to.left, false)
-			default:
-				continue
-			}
-			progress = true
-		}
-		if progress {
-			continue
-		}
-		for i, e := range g.Edges {
-			if from := out[e.From]; from != nil && len(from.unknown) > 0 && from.unknown[0] == i {
-				set(i, from.left/float64(len(from.unknown)), true)
-				break
-			}
-		}
-	}
+// parent returns the ID of the group around an ID, or "".
+func parent(id string) string {
+	return id[:max(strings.LastIndexByte(id, '/'), 0)]
 }
+
+// last returns an ID without those of the groups around it.
+func last(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }

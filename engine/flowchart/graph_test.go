@@ -25,7 +25,7 @@ func TestGraph(t *testing.T) {
 		{ID: "s", Name: "s"},
 	}
 	services := []service.Info{{ID: "telemetry", Name: "logging"}, {ID: "http", Name: "http", DependsOn: []string{"local.file.p"}}}
-	got, err := json.MarshalIndent(flowchart.GraphOf(nodes, services, nil), "", "")
+	got, err := json.MarshalIndent(flowchart.Of(nodes, services, nil), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestGraphRates(t *testing.T) {
 			nodes, rates[name] = append(nodes, i), r
 		}
 		var got []string
-		for _, e := range flowchart.GraphOf(nodes, nil, func(id string) *flowchart.Rates { return rates[id] }).Edges {
+		for _, e := range flowchart.Of(nodes, nil, func(id string) *flowchart.Rates { return rates[id] }).Edges {
 			text := fmt.Sprintf("%s-%s %g", e.From, e.To, *e.Rate)
 			if e.Estimated {
 				text += "?"

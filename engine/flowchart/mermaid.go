@@ -6,50 +6,50 @@ import (
 	"strings"
 )
 
-// WriteMermaid writes the chart in the language of Mermaid, which Markdown on GitHub and
+// WriteMermaid writes the graph in the language of Mermaid, which Markdown on GitHub and
 // GitLab shows as a drawing.
 //
 // Format: https://mermaid.js.org/syntax/flowchart.html
-func (c *Chart) WriteMermaid(w io.Writer) error {
+func (g *Graph) WriteMermaid(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	children, nodes, names := map[string][]string{}, map[string]*Node{}, map[string]string{}
-	seen := map[string]bool{}
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		nodes[n.ID] = n
-		for id := n.ID; id != "" && !seen[id]; id = parent(id) {
-			seen[id] = true
+	names := map[string]string{}
+	name := func(id string) string {
+		if names[id] == "" {
 			names[id] = fmt.Sprintf("n%d", len(names)+1)
-			children[parent(id)] = append(children[parent(id)], id)
 		}
+		return names[id]
 	}
-	var write func(frame, indent string)
-	write = func(frame, indent string) {
-		for _, id := range children[frame] {
-			if len(children[id]) > 0 {
-				fmt.Fprintf(&b, "%ssubgraph %s[\"%s\"]\n", indent, names[id], mermaidText((&box{id: id}).title()))
-				write(id, indent+"  ")
-				fmt.Fprintf(&b, "%send\n", indent)
+	var write func(group, indent string)
+	write = func(group, indent string) {
+		for _, n := range g.Nodes {
+			if n.Group != group {
 				continue
 			}
-			name, label := nodes[id].lines()
-			if label = mermaidText(label); name != "" {
-				label = mermaidText(name) + "<br>" + label
+			lines := n.lines()
+			for i := range lines {
+				lines[i] = mermaidText(lines[i])
 			}
-			fmt.Fprintf(&b, "%s%s[\"%s\"]\n", indent, names[id], label)
+			fmt.Fprintf(&b, "%s%s[\"%s\"]\n", indent, name(n.ID), strings.Join(lines, "<br>"))
+		}
+		for _, o := range g.Groups {
+			if o.Group == group {
+				fmt.Fprintf(&b, "%ssubgraph %s[\"%s\"]\n", indent, name(o.ID), mermaidText(o.Label))
+				write(o.ID, indent+"  ")
+				fmt.Fprintf(&b, "%send\n", indent)
+			}
 		}
 	}
 	write("", "  ")
-	for _, e := range c.Edges {
-		if nodes[e.From] == nil || nodes[e.To] == nil || strings.HasPrefix(e.To, e.From+"/") || strings.HasPrefix(e.From, e.To+"/") {
-			continue // Mermaid cannot draw an edge between a frame and its content
+	for _, e := range g.Edges {
+		if strings.HasPrefix(e.To, e.From+"/") || strings.HasPrefix(e.From, e.To+"/") {
+			continue // Mermaid cannot draw an edge between a group and its content
 		}
 		arrow := "-->"
 		if e.Reference {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "  %s %s %s\n", names[e.From], arrow, names[e.To])
+		fmt.Fprintf(&b, "  %s %s %s\n", name(e.From), arrow, name(e.To))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

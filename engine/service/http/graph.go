@@ -21,5 +21,5 @@ func (s *Service) serveGraph(host service.Host, w nethttp.ResponseWriter, _ *net
 			rates[i.ID] = &flowchart.Rates{In: of[k].In, Out: of[k].Out, Dropped: of[k].Dropped, Waiting: i.Backlog.Samples + i.Backlog.Lines}
 		}
 	}
-	writeCompact(w, flowchart.GraphOf(infos, o.Services, func(id string) *flowchart.Rates { return rates[id] }))
+	writeCompact(w, flowchart.Of(infos, o.Services, func(id string) *flowchart.Rates { return rates[id] }))
 }
