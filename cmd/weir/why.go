@@ -80,7 +80,7 @@ path.`,
 		}),
 	}
 	storageFlag(cmd.Flags(), &dir)
-	cmd.Flags().IntVar(&limit, "limit", 3, "end after this number of records or targets, from 1 to 100")
+	cmd.Flags().IntVar(&limit, "limit", 3, "end after this number of records or targets, from 1 to 100, or to 1000 for targets")
 	cmd.Flags().IntVar(&seconds, "seconds", 30, "end after this time, from 1 to 600")
 	cmd.Flags().BoolVar(&targets, "targets", false, "follow targets instead of records")
 	cmd.Flags().StringVar(&format, "format", "text", "format of the output: text, json")

@@ -115,6 +115,7 @@ export interface Path {
   kind: "path" | "note" | "end" | "error";
   time?: string;
   text: string;
+  record?: TapRecord;
   nodes?: PathNode[];
 }
 
@@ -123,6 +124,8 @@ export interface PathNode {
   position?: string;
   result: string;
   reason?: string;
+  before?: TapRecord;
+  after?: TapRecord;
   changes?: string[];
   steps?: PathStep[];
 }

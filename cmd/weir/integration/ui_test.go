@@ -91,6 +91,7 @@ func TestUI(t *testing.T) {
 		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
 		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
 		{"targets", "targets", []string{"http://127.0.0.1:1/metrics", "connection refused", "▲ down", "● up"}},
+		{"why-targets", `why?of=targets&where=labels.job == "dead"`, []string{"prometheus.scrape.weir down", "connection refused"}},
 		{"scripts", "scripts", []string{"my.tidy.default", "tidy.lua"}},
 		{"reloads", "reloads", []string{"start", "my.tidy.default", "compile"}},
 		{"docs", "docs/operating", []string{"Operating weir", "Hot reload", "weir journal stats"}},
@@ -151,6 +152,47 @@ func TestUIWhy(t *testing.T) {
 	b.shows("prometheus.echo.default accepted")
 	b.view("why?where=" + url.QueryEscape(`name == "no_such_metric"`) + "&node=my.tidy.default")
 	b.shows("Waiting for records that match")
+}
+
+// TestUITargets: somebody finds out why a target is dropped.
+func TestUITargets(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+discovery.relabel "all" {
+	targets = [{__address__ = "127.0.0.1:1", env = "prod"}, {__address__ = "127.0.0.1:2", env = "test"}]
+
+	rule {
+		source_labels = ["env"]
+		target_label  = "stage"
+	}
+
+	rule {
+		source_labels = ["stage"]
+		regex         = "test"
+		action        = "drop"
+	}
+}
+
+prometheus.scrape "all" {
+	targets    = discovery.relabel.all.output
+	forward_to = [prometheus.echo.default.receiver]
+}
+
+prometheus.echo "default" { }
+`)
+	w := startWeir(t, dir)
+	b := startBrowser(t) // after weir: it ends before weir does
+	b.open(w.link())
+	b.view("targets?filter=127.0.0.1:2")
+	b.shows("dropped discovery.relabel.all")
+	b.shows(`rule 2 drop (source_labels = ["stage"], regex = "test")`)
+	b.screenshot("dropped")
+	b.click("why")
+	b.shows(`stage="test" added`)
+	b.shows("dropped")
+	b.screenshot("why")
+	b.view("targets?filter=127.0.0.1:1")
+	b.shows(`__address__="127.0.0.1:1", env="prod", stage="prod"`)
 }
 
 // TestUIPlayground: a change in the editor is run at once on the last batch, and nothing else changes.

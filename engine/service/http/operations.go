@@ -181,7 +181,7 @@ var (
 		Text: "Each record that matches at any of the nodes is a line with its path: what each node did to it, and which steps changed or dropped it. The last line is the reason why the response ended.",
 		Params: []api.Param{
 			{Name: "where", Doc: "An expression that is true for the records to follow. It is required."},
-			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends, from 1 to 100; 3 by default."},
+			{Name: "limit", Type: "integer", Doc: "The number of records after which the response ends, from 1 to 100, or to 1000 for targets; 3 by default."},
 			{Name: "seconds", Type: "integer", Doc: "The time after which the response ends, from 1 to 600; 30 by default."},
 			{Name: "targets", Type: "boolean", Doc: "Whether to follow targets instead of records: from the discovery to the nodes that scrape them, as they are now. The expression is true for the labels of a target, at any node."},
 		},

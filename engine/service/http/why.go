@@ -20,6 +20,7 @@ const (
 	// whyLimit and whySeconds are the defaults of the parameters limit and seconds.
 	whyLimit, whySeconds = 3, 30
 	maxWhyLimit          = 100
+	maxWhyTargets        = 1000
 	// whyTick is how often the taps are read. A record has until the second tick after
 	// it was seen to pass through all nodes.
 	whyTick = time.Second
@@ -50,7 +51,11 @@ func readWhyOptions(q url.Values) (o whyOptions, err error) {
 		}
 		return n
 	}
-	o.limit = number("limit", maxWhyLimit, whyLimit)
+	maxLimit := maxWhyLimit
+	if q.Get("targets") == "true" {
+		maxLimit = maxWhyTargets
+	}
+	o.limit = number("limit", maxLimit, whyLimit)
 	o.seconds = number("seconds", int(maxTapTime.Seconds()), whySeconds)
 	if err != nil {
 		return o, err

@@ -1,13 +1,16 @@
 // What is scraped and read, when, for how long, and with which error.
 
-import type { Node } from "../api";
+import { useState } from "preact/hooks";
+import type { Node, Path } from "../api";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
-import { Loading, Pre } from "../parts/message";
+import { useLoad } from "../parts/load";
+import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { nodeLink, type Route } from "../route";
 import { useStatus } from "../status";
 import { age, count, duration, plural, printable } from "../text";
+import { follow, Result, whyTargetLink } from "./why";
 
 /** A target in the debug information of prometheus.scrape. */
 interface Target {
@@ -63,8 +66,9 @@ export function Targets({ route }: { route: Route }) {
         <Filter name="filter" value={filter} label="Filter targets and files" />
       </div>
       <NotScraped nodes={status.components} />
-      <h2>{plural(targets.length, "target")}</h2>
+      <h2>{plural(targets.length, "scraped target")}</h2>
       <TargetTable rows={targets.filter((t) => matches(filter, JSON.stringify(t)))} now={now} sort={sort} />
+      <Discovered filter={filter} sort={sort} />
       <h2>{plural(files.length, "file")}</h2>
       <FileTable rows={files.filter((f) => matches(filter, JSON.stringify(f)))} sort={sort} />
     </>
@@ -165,6 +169,94 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
         },
       ]}
     />
+  );
+}
+
+/** The most targets whose way from the discovery is shown. */
+const mostDiscovered = 1000;
+
+/** The targets of all discoveries with what became of them: the labels before and after the rules. */
+function Discovered({ filter, sort }: { filter: string; sort: string }) {
+  const [again, refresh] = useState(0);
+  const { value, error } = useLoad(
+    async (signal) => {
+      const paths: Path[] = [];
+      for await (const p of follow("*", { where: "true", targets: "true", limit: String(mostDiscovered) }, signal))
+        if (p.kind === "path") paths.push(p);
+      return paths;
+    },
+    [again],
+  );
+  if (error) return <ErrorBox title="Cannot follow the discovered targets." text={error.message} />;
+  if (!value) return <Loading />;
+  const last = (p: Path) => p.nodes?.at(-1);
+  const rules = (p: Path) =>
+    (last(p)?.steps ?? [])
+      .filter((s) => s.dropped || s.kind === "limit")
+      .map((s) => [s.kind, s.index, s.name, s.detail && `(${s.detail})`].filter(Boolean).join(" "))
+      .join("\n");
+  const final = (p: Path) => labelText((last(p)?.after ?? last(p)?.before ?? p.record)?.labels ?? {});
+  return (
+    <>
+      <div class="bar">
+        <h2>
+          {value.length === mostDiscovered
+            ? `The first ${mostDiscovered} discovered targets`
+            : plural(value.length, "discovered target")}
+        </h2>
+        <button type="button" onClick={() => refresh(again + 1)}>
+          Refresh
+        </button>
+      </div>
+      <p class="soft">Each target at its last node. Why shows every rule on its way.</p>
+      <Table
+        label="Discovered targets"
+        sort={sort}
+        rows={value.filter((p) => matches(filter, JSON.stringify(p)))}
+        id={(p) => `${p.nodes?.[0]?.node} ${last(p)?.node} ${p.text}`}
+        empty="No discovered target, or none that matches the filter."
+        columns={[
+          {
+            name: "discovered",
+            title: "Discovered labels",
+            by: (p) => p.text,
+            show: (p) => (
+              <>
+                <code>{labelText(p.record?.labels ?? {})}</code>
+                {p.record && (
+                  <p>
+                    <a href={whyTargetLink(p.record)}>why</a>
+                  </p>
+                )}
+              </>
+            ),
+          },
+          {
+            name: "result",
+            title: "Result",
+            by: (p) => last(p)?.result ?? "",
+            show: (p) => {
+              const n = last(p);
+              return (
+                n && (
+                  <>
+                    <Result n={n} /> <a href={nodeLink(n.node)}>{printable(n.node)}</a>
+                    {rules(p) && <Pre>{printable(rules(p))}</Pre>}
+                    {n.result === "down" && n.reason && <Pre class="error">{printable(n.reason)}</Pre>}
+                  </>
+                )
+              );
+            },
+          },
+          {
+            name: "final",
+            title: "Final labels",
+            wide: true,
+            show: (p) => (last(p)?.result === "dropped" ? "–" : <code>{final(p)}</code>),
+          },
+        ]}
+      />
+    </>
   );
 }
 

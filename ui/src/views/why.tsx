@@ -1,7 +1,7 @@
-// What each node does to a record on its path through the graph.
+// What each node does to a record, or a target, on its path through the graph.
 
 import { useEffect, useState } from "preact/hooks";
-import { lines, type Path, type PathNode, type PathStep, type TapRecord } from "../api";
+import { lines, nodePath, type Path, type PathNode, type PathStep, type State, type TapRecord } from "../api";
 import { ErrorBox, Pre } from "../parts/message";
 import { link, nodeLink, type Route, setQuery } from "../route";
 import { useStatus } from "../status";
@@ -12,6 +12,7 @@ const most = 5;
 export function Why({ route }: { route: Route }) {
   const where = route.query.get("where") ?? "";
   const node = route.query.get("node") ?? "";
+  const targets = route.query.get("of") === "targets";
   const [typed, type] = useState(where);
   const [again, follow] = useState(0);
   useEffect(() => type(where), [where]);
@@ -20,9 +21,11 @@ export function Why({ route }: { route: Route }) {
     <>
       <h1>Why</h1>
       <p>
-        Follows records through the graph and shows which rule, stage, expression or line of a script changed or dropped
-        them. The <a href={link(["docs", "writing-components"], { at: "expressions" })}>expression</a> selects records
-        before or after any node.
+        {targets
+          ? "Follows targets from their discovery, and shows which rule changed or dropped them, and whether they are scraped. The "
+          : "Follows records through the graph, and shows which rule, stage, expression or line of a script changed or dropped them. The "}
+        <a href={link(["docs", "writing-components"], { at: "expressions" })}>expression</a> selects{" "}
+        {targets ? "targets" : "records"} before or after any node.
       </p>
       <form
         class="bar"
@@ -32,12 +35,21 @@ export function Why({ route }: { route: Route }) {
           follow((n) => n + 1);
         }}
       >
+        <label>
+          Follow{" "}
+          <select value={targets ? "targets" : ""} onChange={(e) => setQuery({ of: e.currentTarget.value, where: "" })}>
+            <option value="">records</option>
+            <option value="targets">targets</option>
+          </select>
+        </label>
         <label class="grow">
-          Records
+          Expression
           <input
             type="text"
             spellcheck={false}
-            placeholder={'name == "http_requests_total" && labels.job == "api"'}
+            placeholder={
+              targets ? 'labels.__address__ == "10.0.0.7:80"' : 'name == "http_requests_total" && labels.job == "api"'
+            }
             value={typed}
             onInput={(e) => type(e.currentTarget.value)}
           />
@@ -57,23 +69,22 @@ export function Why({ route }: { route: Route }) {
           Follow
         </button>
       </form>
-      {where && <Paths key={`${where} ${node} ${again}`} where={where} node={node || "*"} />}
+      {where && (
+        <Paths key={`${where} ${node} ${targets} ${again}`} where={where} node={node || "*"} targets={targets} />
+      )}
     </>
   );
 }
 
-function Paths({ where, node }: { where: string; node: string }) {
+function Paths({ where, node, targets }: { where: string; node: string; targets: boolean }) {
   const [paths, setPaths] = useState<Path[]>([]);
   const [notes, setNotes] = useState<string[]>([]);
   const [ended, setEnded] = useState("");
   const [error, setError] = useState("");
   useEffect(() => {
     const abort = new AbortController();
-    const query = new URLSearchParams({ where, limit: String(most) });
     (async () => {
-      for await (const line of lines(`/api/v0/why/${node === "*" ? "*" : encodeURI(node)}?${query}`, abort.signal)) {
-        if (line === "") continue;
-        const p = JSON.parse(line) as Path;
+      for await (const p of follow(node, { where, limit: String(most), targets: String(targets) }, abort.signal)) {
         if (p.kind === "end") setEnded(p.text);
         else if (p.kind === "error") setError(p.text);
         else if (p.kind === "note") setNotes((old) => [...old, p.text]);
@@ -84,8 +95,8 @@ function Paths({ where, node }: { where: string; node: string }) {
   }, []);
   return (
     <div aria-live="polite">
-      {error && <ErrorBox title="Cannot follow the records." text={error} />}
-      {!ended && !error && <p class="soft">Waiting for records that match…</p>}
+      {error && <ErrorBox title={`Cannot follow the ${targets ? "targets" : "records"}.`} text={error} />}
+      {!ended && !error && <p class="soft">Waiting for {targets ? "targets" : "records"} that match…</p>}
       {paths.map((p, i) => (
         <PathBox key={i} p={p} />
       ))}
@@ -99,13 +110,26 @@ function Paths({ where, node }: { where: string; node: string }) {
   );
 }
 
-const tone: Record<string, string> = {
+/** Follows records or targets from a node, or "*", as weir why does. */
+export async function* follow(node: string, query: Record<string, string>, signal: AbortSignal): AsyncGenerator<Path> {
+  for await (const line of lines(`${nodePath("/api/v0/why/", node)}?${new URLSearchParams(query)}`, signal))
+    if (line !== "") yield JSON.parse(line);
+}
+
+const tone: Record<string, State> = {
   changed: "exited",
   dropped: "unhealthy",
   missing: "unhealthy",
   refused: "unhealthy",
+  down: "unhealthy",
   accepted: "healthy",
+  up: "healthy",
 };
+
+/** What a node did to a record or a target. */
+export function Result({ n }: { n: PathNode }) {
+  return <strong class={`health ${tone[n.result] ?? ""}`}>{n.result}</strong>;
+}
 
 function PathBox({ p }: { p: Path }) {
   return (
@@ -128,8 +152,7 @@ function PathBox({ p }: { p: Path }) {
 function PathEntry({ n }: { n: PathNode }) {
   return (
     <li>
-      <a href={nodeLink(n.node)}>{printable(n.node)}</a>{" "}
-      <strong class={`health ${tone[n.result] ?? ""}`}>{n.result}</strong>{" "}
+      <a href={nodeLink(n.node)}>{printable(n.node)}</a> <Result n={n} />{" "}
       {n.position && <span class="soft">{printable(n.position)}</span>}
       {n.reason && <p>{printable(n.reason)}</p>}
       {n.steps?.length ? (
@@ -170,10 +193,19 @@ function Changes({ changes }: { changes?: string[] }) {
   );
 }
 
+const equal = (name: string, value: string) => `${name} == ${JSON.stringify(value)}`;
+
+const labelTerms = (r: TapRecord) =>
+  Object.entries(r.labels ?? {}).map(([k, v]) => equal(`labels[${JSON.stringify(k)}]`, v));
+
+/** The view that follows a target. */
+export function whyTargetLink(r: TapRecord): string {
+  return link(["why"], { of: "targets", where: labelTerms(r).join(" && ") });
+}
+
 /** The view that follows the series or the lines of a record. */
 export function whyLink(r: TapRecord): string {
-  const equal = (name: string, value: string) => `${name} == ${JSON.stringify(value)}`;
-  const terms = Object.entries(r.labels ?? {}).map(([k, v]) => equal(`labels[${JSON.stringify(k)}]`, v));
+  const terms = labelTerms(r);
   if (r.name !== undefined) terms.unshift(equal("name", r.name));
   if (r.line !== undefined) terms.push(equal("line", r.line));
   return link(["why"], { where: terms.join(" && ") });
