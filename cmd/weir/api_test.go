@@ -628,6 +628,11 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("DELETE /api/v0/control/{node}/state/{name}", mark+"/state/seen?key=gone", 404)
 
 	// Quarantine.
+	get("GET /api/v0/control/{node}/quarantine", mark+"/quarantine", 200)
+	get("GET /api/v0/control/{node}/quarantine", "/api/v0/control/nowhere/quarantine", 404)
+	get("GET /api/v0/control/{node}/quarantine/{entry}", mark+"/quarantine/1", 200)
+	get("GET /api/v0/control/{node}/quarantine/{entry}", mark+"/quarantine/one", 400)
+	get("GET /api/v0/control/{node}/quarantine/{entry}", mark+"/quarantine/99", 404)
 	for _, what := range []string{"drop", "replay"} {
 		route, path := "POST /api/v0/control/{node}/quarantine/"+what, mark+"/quarantine/"+what
 		call(apiCall{route: route, path: path, status: 400, body: "{", header: json})

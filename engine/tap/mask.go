@@ -48,6 +48,9 @@ func (m *masks) mask(text string) string {
 	return m.parts.Replace(text)
 }
 
+// MaskText returns a text in which secrets are masked.
+func MaskText(text string, secrets []string) string { return newMasks(secrets).mask(text) }
+
 func (m *masks) labels(ls []batch.Label) []batch.Label {
 	out := slices.Clone(ls)
 	for i, l := range out {

@@ -78,6 +78,16 @@ var (
 		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}, {Name: "key", Doc: "A key; by default, all entries."}},
 		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The key was deleted."}, noState},
 	}
+	listQuarantineOperation = api.Operation{
+		ID: "listQuarantine", Summary: "Lists the entries in the quarantine of a script.",
+		Answers: []api.Answer{api.OK("The entries.", QuarantineList{}), api.NotFound},
+	}
+	getQuarantineOperation = api.Operation{
+		ID: "getQuarantine", Summary: "Returns an entry of the quarantine of a script with its data.",
+		Params: []api.Param{{Name: "entry", Doc: "The number of the entry."}},
+		Answers: []api.Answer{api.OK("The entry.", QuarantineData{}), api.Refused(http.StatusBadRequest, "The number is invalid."),
+			api.Refused(http.StatusNotFound, "There is no such node or entry.")},
+	}
 	dropOperation = api.Operation{
 		ID: "dropQuarantine", Summary: "Removes entries from the quarantine of a script.", Body: QuarantineRequest{},
 		Answers: []api.Answer{api.OK("The outcome for each entry.", []QuarantineResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},

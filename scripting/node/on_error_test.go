@@ -355,3 +355,43 @@ func TestErrorsNotLogged(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestShowQuarantine(t *testing.T) {
+	n := newHarness(t)
+	get := func(path string, status int) string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		n.c.(component.Controller).Control().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != status {
+			t.Fatalf("%s: status %d, want %d: %s", path, w.Code, status, w.Body)
+		}
+		return w.Body.String()
+	}
+	n.save(`return weir.transform { args = { key = weir.arg.secret { } }, metrics = function(batch, ctx)
+	batch:each(function(m) error("no " .. m.labels.x) end)
+end }`, `key = "pass\"word"`+"\n"+quarantined)
+	same(t, get("/quarantine", http.StatusOK), `{"total":0,"entries":[]}`+"\n")
+	n.send(text(t, 1, `a{x="pass\"word"} 1`+"\n"))
+	n.send(text(t, 1, `a{x="`+strings.Repeat("y", 300_000)+`"} 1`+"\n"))
+	var list node.QuarantineList
+	if err := json.Unmarshal([]byte(get("/quarantine", http.StatusOK)), &list); err != nil {
+		t.Fatal(err)
+	}
+	if list.Total != 2 || len(list.Entries) != 2 || list.Entries[0].ID != 2 || list.Entries[1].Records != 1 || list.Entries[1].Signal != "metrics" ||
+		!strings.Contains(list.Entries[1].Error, "no (secret)") || strings.Contains(fmt.Sprint(list), "word") {
+		t.Errorf("got %+v", list)
+	}
+	var first, second node.QuarantineData
+	if err := json.Unmarshal([]byte(get("/quarantine/1", http.StatusOK)), &first); err != nil {
+		t.Fatal(err)
+	}
+	same(t, first.Data, `a{x="(secret)"} 1 1000`+"\n")
+	if err := json.Unmarshal([]byte(get("/quarantine/2", http.StatusOK)), &second); err != nil {
+		t.Fatal(err)
+	}
+	if !second.Cut || len(second.Data) != 256<<10 {
+		t.Errorf("%d bytes, cut is %v", len(second.Data), second.Cut)
+	}
+	get("/quarantine/3", http.StatusNotFound)
+	get("/quarantine/x", http.StatusBadRequest)
+}

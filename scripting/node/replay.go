@@ -20,8 +20,10 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// quarantineRoutes serves the requests of 'weir quarantine'.
+// quarantineRoutes serves the requests of 'weir quarantine' and of the web UI.
 func (c *Component) quarantineRoutes(m *controls) {
+	m.handle("GET /quarantine", c.serveQuarantine, listQuarantineOperation)
+	m.handle("GET /quarantine/{entry}", c.serveQuarantined, getQuarantineOperation)
 	m.handle("POST /quarantine/drop", c.serveDrop, dropOperation)
 	m.handle("POST /quarantine/replay", c.serveReplay, replayOperation)
 }

@@ -250,6 +250,9 @@ func (s *Store) Read(id uint64) (Entry, []byte, error) {
 	return e, data, err
 }
 
+// List reads the directory as the function List does.
+func (s *Store) List() (Listing, error) { return List(s.dir) }
+
 // IDs returns the IDs of the entries, ascending.
 func (s *Store) IDs() ([]uint64, error) {
 	s.mu.Lock()

@@ -87,6 +87,7 @@ func TestUI(t *testing.T) {
 		{"live", "node/my.tidy.default?tab=live&side=diff", []string{`site="lab" added`, "go_goroutines"}},
 		{"script", "node/my.tidy.default?tab=script", []string{"Versions of my.tidy", "running"}},
 		{"state", "node/my.tidy.default?tab=state", []string{"seen", "1 of "}},
+		{"quarantine", "node/my.tidy.default?tab=quarantine", []string{"There is nothing in quarantine."}},
 		{"playground", "node/my.tidy.default?tab=playground", []string{"tidy.lua", `site="lab" added`, "µs each"}},
 		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
 		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
@@ -218,6 +219,63 @@ func TestUIState(t *testing.T) {
 	b.click("seen")
 	b.shows(`"last": "metrics"`)
 	b.screenshot("entries")
+}
+
+// TestUIQuarantine: somebody looks at a record on which the script failed, fixes the script and
+// replays it.
+func TestUIQuarantine(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+prometheus.exporter.static "one" {
+	text = "a 1\nb 2\n"
+}
+
+prometheus.scrape "one" {
+	targets         = prometheus.exporter.static.one.targets
+	scrape_interval = "200ms"
+	scrape_timeout  = "200ms"
+	forward_to      = [my.strict.default.receiver]
+}
+
+my.strict "default" {
+	forward_to = [prometheus.echo.default.receiver]
+
+	script {
+		on_error = "quarantine"
+	}
+}
+
+prometheus.echo "default" { }
+`)
+	script := func(bad string) {
+		write(t, filepath.Join(dir, "scripts/my/strict.lua"), `local weir = require "weir"
+return weir.transform {
+  metrics = function(batch)
+    batch:each(function(m) if m.name == "`+bad+`" then error("no <b>`+bad+`</b>") end end)
+  end,
+}
+`)
+	}
+	script("a")
+	w := startWeir(t, dir)
+	b := startBrowser(t) // after weir: it ends before weir does
+	b.open(w.link())
+	b.view("scripts")
+	b.await("the records in quarantine have a link", `document.querySelector("main a[href*='tab=quarantine']")`)
+	b.view("node/my.strict.default?tab=quarantine")
+	b.shows("no <b>a</b>")
+	b.click("1")
+	b.shows("Entry 1")
+	b.shows(`instance="`)
+	b.screenshot("entry")
+	b.click("Replay")
+	b.shows("Some entries stay in quarantine.")
+	script("none")
+	w.await(1, "reloaded my.strict")
+	b.click("Replay all")
+	b.shows("replayed.")
+	b.shows("There is nothing in quarantine.")
+	b.screenshot("empty")
 }
 
 // TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.

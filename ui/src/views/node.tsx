@@ -11,6 +11,7 @@ import { flowOf, type Shown, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
 import { Playground } from "./playground";
+import { Quarantine } from "./quarantine";
 import { Script } from "./script";
 import { State } from "./state";
 
@@ -18,8 +19,12 @@ const tabs = [
   { name: "", title: "Details" },
   { name: "live", title: "Live records" },
   { name: "script", title: "Script" },
+  { name: "state", title: "State" },
+  { name: "quarantine", title: "Quarantine" },
   { name: "playground", title: "Playground" },
 ];
+
+const scriptTabs = ["script", "state", "quarantine"];
 
 export function NodeView({ route }: { route: Route }) {
   const shown = useStatus();
@@ -43,7 +48,7 @@ export function NodeView({ route }: { route: Route }) {
           .filter(
             (t) =>
               (t.name !== "live" || n.samples) &&
-              ((t.name !== "script" && t.name !== "state") || scripted) &&
+              (!scriptTabs.includes(t.name) || scripted) &&
               (t.name !== "playground" || playable),
           )
           .map((t) => (
@@ -58,6 +63,8 @@ export function NodeView({ route }: { route: Route }) {
         <Script node={n} now={shown.now} />
       ) : tab === "state" ? (
         <State node={n} now={shown.now} sort={route.query.get("sort") ?? ""} />
+      ) : tab === "quarantine" ? (
+        <Quarantine node={n} now={shown.now} sort={route.query.get("sort") ?? ""} />
       ) : tab === "playground" ? (
         <Playground node={n} />
       ) : (

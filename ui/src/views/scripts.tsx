@@ -4,7 +4,7 @@ import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
 import { Loading } from "../parts/message";
 import { Table } from "../parts/table";
-import type { Route } from "../route";
+import { nodeLink, type Route } from "../route";
 import { count, short } from "../text";
 import { scriptLink, useScripted } from "./script";
 
@@ -51,7 +51,8 @@ export function Scripts({ route }: { route: Route }) {
             num: true,
             wide: true,
             by: (n) => n.quarantined ?? 0,
-            show: (n) => count(n.quarantined ?? 0),
+            show: (n) =>
+              n.quarantined ? <a href={nodeLink(n.id, { tab: "quarantine" })}>{count(n.quarantined)}</a> : "0",
           },
         ]}
       />
