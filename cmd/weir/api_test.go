@@ -558,6 +558,8 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/openapi.json", "", 200)
 	get("GET /api/v0/status", "", 200)
 	call(apiCall{route: "GET /api/v0/status", status: 200, via: w.base})
+	get("GET /api/v0/status", "/api/v0/status?node=my.mark.default&node=http", 200)
+	get("GET /api/v0/status", "/api/v0/status?"+strings.Repeat("node=x&", 101), 400)
 	w.history.Take(w.e)
 	w.history.Take(w.e)
 	get("GET /api/v0/audit", "", 200)

@@ -37,6 +37,7 @@ sample, which is the worst case for ':diff'.`,
 	f.IntVar(&o.Targets, "targets", o.Targets, "number of targets, scraped every second")
 	f.IntVar(&o.Series, "series", o.Series, "series of each target")
 	f.IntVar(&o.Pages, "pages", o.Pages, "number of pages of the web UI")
+	f.IntVar(&o.Nodes, "nodes", o.Nodes, "number of further nodes, which get all samples; with many of them, choose few targets and series")
 	f.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
 	f.DurationVar(&o.Measure, "measure", o.Measure, "time of measuring each observer in each round")
 	return cmd

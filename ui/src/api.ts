@@ -51,6 +51,34 @@ export interface Node {
   exports: unknown;
   omitted?: number;
   debug: unknown;
+  /** What the stream of events says about it. */
+  live?: LiveNode;
+}
+
+/** A node in /api/v0/events. Rates are per second, in the last minute. */
+export interface LiveNode {
+  id: string;
+  state: State;
+  message?: string;
+  since: string;
+  in: number;
+  out: number;
+  dropped: number;
+  waiting?: number;
+  version?: string;
+  step?: string;
+  dropped_total?: number;
+  quarantined?: number;
+}
+
+export interface LiveStatus {
+  time: string;
+  ready: boolean;
+  stopping: boolean;
+  config_error?: string;
+  stalled?: string[];
+  nodes: LiveNode[];
+  removed?: string[];
 }
 
 export interface Status {

@@ -8,6 +8,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +32,7 @@ type Options struct {
 	Targets  int    // scraped every second
 	Series   int    // of each target
 	Pages    int    // of the web UI
+	Nodes    int    // further nodes that get all samples; may be 0
 	Rounds   int
 	Measure  time.Duration // of each way to look, in each round
 	Patience time.Duration // limits each wait
@@ -39,7 +41,7 @@ type Options struct {
 
 // Validate returns the first mistake in o.
 func (o Options) Validate() error {
-	if o.Targets < 1 || o.Series < 10 || o.Pages < 1 || o.Rounds < 1 || o.Measure < time.Second || o.Patience <= 0 {
+	if o.Targets < 1 || o.Series < 10 || o.Pages < 1 || o.Nodes < 0 || o.Rounds < 1 || o.Measure < time.Second || o.Patience <= 0 {
 		return fmt.Errorf("cannot measure observers with these settings: give at least 1 target, page and round, 10 series and 1s of measuring")
 	}
 	return nil
@@ -52,7 +54,7 @@ const config = `prometheus.scrape "load" {
   targets         = [%s]
   scrape_interval = "1s"
   scrape_timeout  = "1s"
-  forward_to      = [` + node + `.receiver]
+  forward_to      = [%s` + node + `.receiver]
 }
 
 expr.set "mark" {
@@ -67,6 +69,13 @@ prometheus.remote_write "sink" {
   endpoint {
     url = "http://%s/api/v1/write"
   }
+}
+`
+
+// further is one of the further nodes.
+const further = `
+prometheus.relabel "further_%d" {
+  forward_to = []
 }
 `
 
@@ -104,8 +113,13 @@ func Run(ctx context.Context, o Options) error {
 	for _, a := range targets.Addresses() {
 		fmt.Fprintf(&addresses, "{ __address__ = %q }, ", a)
 	}
+	var receivers, nodes strings.Builder
+	for i := range o.Nodes {
+		fmt.Fprintf(&receivers, "prometheus.relabel.further_%d.receiver, ", i)
+		fmt.Fprintf(&nodes, further, i)
+	}
 	file := filepath.Join(o.Dir, "config.alloy")
-	if err := os.WriteFile(file, fmt.Appendf(nil, config, &addresses, sinks.Address()), 0o666); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, config+"%s", &addresses, &receivers, sinks.Address(), &nodes), 0o666); err != nil {
 		return fmt.Errorf("cannot write the config: %w", err)
 	}
 	data := filepath.Join(o.Dir, "data")
@@ -216,33 +230,28 @@ func stream(path string) func(context.Context, *run, func(error)) {
 	}
 }
 
-// pages does what pages of the overview do: each reads the status every two seconds and
-// the history every ten.
+// pages does what pages of the overview do: each reads the status once and follows its
+// changes, and reads the history, and then every ten seconds what was added to it.
 func pages(ctx context.Context, r *run, report func(error)) {
 	var all sync.WaitGroup
+	follow := func(path string) {
+		if _, err := r.read(ctx, path); err != nil && ctx.Err() == nil {
+			report(err)
+		}
+	}
 	for i := range r.o.Pages {
+		const period = 10 * time.Second
 		all.Go(func() {
-			const period = 2 * time.Second
-			if sleep(ctx, time.Duration(i)*period/time.Duration(r.o.Pages)) != nil {
-				return
+			follow("/api/v0/status")
+			follow("/api/v0/events")
+			if ctx.Err() == nil {
+				report(errors.New("the events of the status ended"))
 			}
-			tick := time.NewTicker(period)
-			defer tick.Stop()
-			for n := 0; ctx.Err() == nil; n++ {
-				paths := []string{"/api/v0/status"}
-				if n%5 == 0 {
-					paths = append(paths, "/api/v0/history")
-				}
-				for _, path := range paths {
-					if _, err := r.read(ctx, path); err != nil && ctx.Err() == nil {
-						report(err)
-						return
-					}
-				}
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-				}
+		})
+		all.Go(func() {
+			follow("/api/v0/history")
+			for wait := time.Duration(i) * period / time.Duration(r.o.Pages); sleep(ctx, wait) == nil; wait = period {
+				follow(fmt.Sprintf("/api/v0/history?since=%d", time.Now().Add(-period).Unix()))
 			}
 		})
 	}

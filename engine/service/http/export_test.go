@@ -4,6 +4,8 @@ import (
 	"net"
 	nethttp "net/http"
 	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/service"
 )
 
 // TCPHandler is what connections over TCP meet.
@@ -27,4 +29,4 @@ const StuckTime = stuckTime
 func NewClient(c net.Conn) net.Conn { return &client{Conn: c, open: new(atomic.Int64)} }
 
 // NewStatus is what the status shows of a host.
-var NewStatus = newStatus
+func NewStatus(h service.Host) Status { return newStatus(h, nil) }

@@ -22,6 +22,8 @@ type LiveStatus struct {
 	Ready       bool      `json:"ready"`
 	Stopping    bool      `json:"stopping"`
 	ConfigError string    `json:"config_error,omitempty"`
+	// Stalled are overdue operations of weir itself.
+	Stalled []string `json:"stalled,omitempty"`
 	// Nodes are all nodes and services in the event "status", and those that have changed
 	// in the event "change".
 	Nodes []LiveNode `json:"nodes"`
@@ -43,6 +45,11 @@ type LiveNode struct {
 	Oldest  float64               `json:"oldest,omitempty"`  // the age of the oldest of them, in seconds
 	Version string                `json:"version,omitempty"` // of the script
 	Step    string                `json:"step,omitempty"`    // of a new version that is in progress
+	// DroppedTotal is the number of samples and log lines that were dropped since the node
+	// exists.
+	DroppedTotal uint64 `json:"dropped_total,omitempty"`
+	// Quarantined is the number of samples and log lines in quarantine.
+	Quarantined int64 `json:"quarantined,omitempty"`
 }
 
 const (
@@ -50,8 +57,8 @@ const (
 	liveInterval = 500 * time.Millisecond
 	// maxLive is how many clients may follow the updates.
 	maxLive = 100
-	// maxBehind is how many updates may wait for a client. One that is further behind is
-	// disconnected.
+	// maxBehind is how many updates may wait for a client. If there are more, they are
+	// dropped, and the client gets the whole status instead.
 	maxBehind = 8
 )
 
@@ -62,13 +69,13 @@ type live struct {
 	join chan struct{} // a client has joined
 
 	mu      sync.Mutex
-	clients map[*liveClient]bool // false until it has the whole status
+	clients map[*liveClient]bool // whether it has the whole status
 	running bool
 	closed  bool
 	wg      sync.WaitGroup
 }
 
-// liveClient is a connected client. The channel is closed if it is too slow.
+// liveClient is a connected client.
 type liveClient struct{ messages chan []byte }
 
 func newLive(s *Service) *live {
@@ -165,7 +172,7 @@ func (l *live) run(host service.Host) {
 }
 
 // send sends an event to all clients that have the whole status. It does not wait for
-// any of them.
+// any of them: a client that is too slow starts over with the next whole status.
 func (l *live) send(event []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,19 +183,30 @@ func (l *live) send(event []byte) {
 		select {
 		case c.messages <- event:
 		default:
-			close(c.messages)
-			delete(l.clients, c)
+			c.clear()
+			l.clients[c] = false
 		}
 	}
 }
 
-// welcome sends the whole status to the clients that have joined.
+// clear removes the events that wait for the client.
+func (c *liveClient) clear() {
+	for {
+		select {
+		case <-c.messages:
+		default:
+			return
+		}
+	}
+}
+
+// welcome sends the whole status to the clients that do not have it.
 func (l *live) welcome(whole func() []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c, welcomed := range l.clients {
 		if !welcomed {
-			c.messages <- whole() // it has room: nothing was sent yet
+			c.messages <- whole() // it has room: nothing else waits for this client
 			l.clients[c] = true
 		}
 	}
@@ -209,7 +227,7 @@ func (l *live) status(host service.Host) LiveStatus {
 	if r := l.s.o.History; r != nil {
 		rates = r.Rates(infos, o.Time)
 	}
-	out := LiveStatus{Time: o.Time, Ready: o.Ready, Stopping: o.Stopping, ConfigError: o.ConfigError, Nodes: make([]LiveNode, 0, len(infos)+len(o.Services))}
+	out := LiveStatus{Time: o.Time, Ready: o.Ready, Stopping: o.Stopping, ConfigError: o.ConfigError, Stalled: o.Stalled, Nodes: make([]LiveNode, 0, len(infos)+len(o.Services))}
 	for k, i := range append(infos, o.Services...) {
 		n := LiveNode{ID: i.ID, State: i.Health.State, Message: i.Health.Message, Since: i.Health.Time, Version: i.Version, Waiting: i.Backlog.Samples + i.Backlog.Lines}
 		if k < len(rates) {
@@ -220,6 +238,9 @@ func (l *live) status(host service.Host) LiveStatus {
 		}
 		if i.Trial != nil {
 			n.Step = i.Trial.Step
+		}
+		if i.Stats != nil {
+			n.DroppedTotal, n.Quarantined = i.Stats.Lost(), i.Backlog.Quarantined
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
@@ -252,7 +273,7 @@ func changed(before, now LiveStatus) (change LiveStatus, ok bool) {
 		delete(old, n.ID)
 	}
 	now.Removed = slices.Sorted(maps.Keys(old))
-	return now, len(now.Nodes)+len(now.Removed) > 0 || now.Ready != before.Ready || now.Stopping != before.Stopping || now.ConfigError != before.ConfigError
+	return now, len(now.Nodes)+len(now.Removed) > 0 || now.Ready != before.Ready || now.Stopping != before.Stopping || now.ConfigError != before.ConfigError || !slices.Equal(now.Stalled, before.Stalled)
 }
 
 // serveLive sends the state of all nodes, and then its changes, until the client or weir
@@ -272,8 +293,8 @@ func (s *Service) serveLive(host service.Host, w nethttp.ResponseWriter, r *neth
 	defer beat.Stop()
 	for {
 		select {
-		case event, ok := <-c.messages:
-			if !ok || !send(event) {
+		case event := <-c.messages:
+			if !send(event) {
 				return
 			}
 		case <-beat.C():

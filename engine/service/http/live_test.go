@@ -185,6 +185,41 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// TestLiveSlow: a client that does not keep up skips updates, and gets the whole state instead.
+func TestLiveSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &liveHost{}
+		h.infos = []service.Info{{ID: "a", Health: component.Health{State: component.Healthy}}, {ID: "b", Health: component.Health{State: component.Healthy}}}
+		connect, stop := liveServer(h)
+		conns := []net.Conn{connect(), connect()}
+		defer conns[0].Close()
+		defer conns[1].Close()
+		slow, fast := liveEvents(t, conns[0]), liveEvents(t, conns[1])
+		slow()
+		fast()
+		change := func(n int) {
+			h.change(func() { h.infos[0].Health.Message = fmt.Sprint(n) })
+			if got, want := fast(), fmt.Sprintf("change a:healthy:%d:0", n); got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+		for n := range 12 {
+			change(n)
+		}
+		// One event was on its way, and eight waited when there was no room for the next.
+		for _, want := range []string{"change a:healthy:0:0", "status a:healthy:9:0 b:healthy::0", "change a:healthy:10:0", "change a:healthy:11:0"} {
+			if got := slow(); got != want {
+				t.Errorf("the slow client got %q, want %q", got, want)
+			}
+		}
+		change(12)
+		if got, want := slow(), "change a:healthy:12:0"; got != want {
+			t.Errorf("the slow client got %q, want %q", got, want)
+		}
+		stop()
+	})
+}
+
 // TestLiveLimits: the number of clients is limited, one that does not read is
 // disconnected and does not delay the others, and all end with weir.
 func TestLiveLimits(t *testing.T) {

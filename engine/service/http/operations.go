@@ -89,8 +89,12 @@ var (
 	}
 	statusOperation = api.Operation{
 		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
-		Text:    "Without credentials, the response has only the names and states of nodes.",
-		Answers: []api.Answer{{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}}},
+		Text:   "Without credentials, the response has only the names and states of nodes.",
+		Params: []api.Param{{Name: "node", Many: true, Doc: "The ID of a node or a service; at most 100. The response then contains only these, as far as they exist."}},
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}},
+			api.Refused(nethttp.StatusBadRequest, "The request names too many nodes."),
+		},
 	}
 	auditOperation = api.Operation{
 		ID: "getAudit", Summary: "Returns the last 200 changes that were requested over the API, the oldest first.",
@@ -102,7 +106,7 @@ var (
 	}
 	eventsOperation = api.Operation{
 		ID: "followStatus", Summary: "Sends the state of all nodes and its changes as server-sent events.",
-		Text: "The first event is `status`. `change` follows at most twice a second, if a node has changed. weir sends a comment every 15 seconds, and disconnects a client that is 8 events behind or does not read for 10 seconds.",
+		Text: "The first event is `status`. `change` follows at most twice a second, if a node has changed. A client that is 8 events behind skips events and gets `status` again. weir sends a comment every 15 seconds, and disconnects a client that does not read for 10 seconds.",
 		Answers: []api.Answer{
 			{Status: nethttp.StatusOK, Doc: "The events.", Types: []string{api.EventStream}, Events: append([]api.Event{
 				{Name: "status", Doc: "The state of all nodes", Value: LiveStatus{}},

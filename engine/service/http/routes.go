@@ -153,14 +153,6 @@ func healthy(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	}
 }
 
-func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	if callerOf(r).owner {
-		writeJSON(w, newStatus(host))
-	} else {
-		writeJSON(w, newPublicStatus(host))
-	}
-}
-
 // componentOf returns the component with the longest ID that is a prefix of a
 // path, because IDs inside a module contain slashes. If there is none, the ID
 // is the first part of the path.

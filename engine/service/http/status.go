@@ -3,6 +3,8 @@ package http
 import (
 	"encoding/json"
 	"fmt"
+	nethttp "net/http"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -118,38 +120,57 @@ func (s Samples) isEmpty() bool {
 // all nodes.
 const maxElements = 1000
 
-func newStatus(host service.Host) Status {
+// maxStatusNodes is how many nodes one request for the status may name.
+const maxStatusNodes = 100
+
+func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	ids := r.URL.Query()["node"]
+	switch {
+	case len(ids) > maxStatusNodes:
+		nethttp.Error(w, fmt.Sprintf("ask for at most %d nodes, not %d", maxStatusNodes, len(ids)), nethttp.StatusBadRequest)
+	case callerOf(r).owner:
+		writeJSON(w, newStatus(host, ids))
+	default:
+		writeJSON(w, newPublicStatus(host, ids))
+	}
+}
+
+// newStatus returns the status with the nodes that have the given IDs, or with all nodes.
+func newStatus(host service.Host, ids []string) Status {
 	o := host.Overview()
 	s := Status{
 		Time: o.Time, Version: o.Version, Config: o.Config, ConfigError: o.ConfigError, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping, Stalled: o.Stalled,
-		Services: []Node{}, Components: []Node{},
+		Services: mapped(o.Services, ids, newNode), Components: mapped(host.ListComponents(), ids, newNode),
 	}
 	if r := o.Reload; r.Outcome != "" {
 		s.Reload = &Reload{Time: r.Time, Seconds: r.Seconds, Outcome: r.Outcome, Message: r.Message}
 	}
-	for _, i := range o.Services {
-		s.Services = append(s.Services, newNode(i))
-	}
-	for _, i := range host.ListComponents() {
-		s.Components = append(s.Components, newNode(i))
-	}
 	return s
 }
 
-func newPublicStatus(host service.Host) PublicStatus {
+func newPublicStatus(host service.Host, ids []string) PublicStatus {
 	o := host.Overview()
-	nodes := func(infos []service.Info) []PublicNode {
-		out := make([]PublicNode, len(infos))
-		for i, info := range infos {
-			out[i].ID, out[i].Name = info.ID, info.Name
-			out[i].Health.State, out[i].Health.Time = info.Health.State, info.Health.Time
-		}
-		return out
+	node := func(i service.Info) (n PublicNode) {
+		n.ID, n.Name = i.ID, i.Name
+		n.Health.State, n.Health.Time = i.Health.State, i.Health.Time
+		return n
 	}
 	return PublicStatus{
 		Time: o.Time, Version: o.Version, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
-		Services: nodes(o.Services), Components: nodes(host.ListComponents()),
+		Services: mapped(o.Services, ids, node), Components: mapped(host.ListComponents(), ids, node),
 	}
+}
+
+// mapped returns a value for each node that has one of the IDs, or for all nodes without
+// IDs.
+func mapped[T any](infos []service.Info, ids []string, value func(service.Info) T) []T {
+	out := []T{}
+	for _, i := range infos {
+		if len(ids) == 0 || slices.Contains(ids, i.ID) {
+			out = append(out, value(i))
+		}
+	}
+	return out
 }
 
 func newNode(i service.Info) Node {

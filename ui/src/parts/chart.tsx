@@ -32,11 +32,45 @@ export interface History {
   health: HealthChange[];
 }
 
-/** The history of a node, or of all nodes together, loaded again with each new point. */
+/** The history of a node, or of all nodes together. Each new point is loaded and appended. */
 export function useHistory(node: string | null, now: number) {
   const step = 10_000;
-  const query = node === null ? "" : `?node=${encodeURIComponent(node)}`;
-  return useLoad((signal) => getJSON<History>(`/api/v0/history${query}`, signal), [query, Math.floor(now / step)]);
+  const last = useRef<{ node: string | null; h: History } | null>(null);
+  return useLoad(
+    async (signal) => {
+      const old = last.current?.node === node ? last.current.h : null;
+      const q = new URLSearchParams(node === null ? {} : { node });
+      const since = old?.times.at(-1);
+      if (since !== undefined) q.set("since", String(since));
+      const h = appended(old, await getJSON<History>(`/api/v0/history?${q}`, signal));
+      last.current = { node, h };
+      return h;
+    },
+    [node, Math.floor(now / step)],
+  );
+}
+
+/** A history and what followed, without what is older than an hour. */
+function appended(old: History | null, h: History): History {
+  if (!old) return h;
+  const times = [...old.times, ...h.times];
+  const first = times.findIndex((t) => t > (times.at(-1) ?? 0) - 3600);
+  const values = (a: Values | undefined, b: Values | undefined) =>
+    (a || b) && [...(a ?? old.times.map(() => 0)), ...(b ?? h.times.map(() => 0))].slice(first);
+  const series = (a: Series | undefined, b: Series): Series => ({
+    in: values(a?.in, b.in),
+    out: values(a?.out, b.out),
+    dropped: values(a?.dropped, b.dropped),
+    waiting: values(a?.waiting, b.waiting),
+    oldest: values(a?.oldest, b.oldest),
+  });
+  return {
+    ...h,
+    times: times.slice(first),
+    total: series(old.total, h.total),
+    nodes: h.nodes.map((n, i) => ({ id: n.id, ...series(old.nodes[i], n) })),
+    health: [...old.health, ...h.health],
+  };
 }
 
 interface Line {

@@ -7,7 +7,7 @@ import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink, type Route } from "../route";
-import { flowOf, type Shown, useStatus } from "../status";
+import { flowOf, type Shown, useDetails, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
 import { Playground } from "./playground";
@@ -75,6 +75,7 @@ export function NodeView({ route }: { route: Route }) {
 }
 
 function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
+  useDetails([n.id]);
   const sick = n.health.state === "unhealthy" || n.health.state === "exited";
   const from = all.filter((o) => o.sends_to.includes(n.id)).map((o) => o.id);
   const usedBy = all.filter((o) => o.depends_on.includes(n.id) && !o.sends_to.includes(n.id)).map((o) => o.id);

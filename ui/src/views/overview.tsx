@@ -131,7 +131,7 @@ function Problems({ status, now }: { status: Status; now: number }) {
 }
 
 function Totals({ shown, status }: { shown: Shown; status: Status }) {
-  const isSink = (n: Node) => n.sends_to.length === 0 && flowOf(n).in > 0;
+  const isSink = (n: Node) => n.sends_to.length === 0 && (flowOf(n).in > 0 || (n.live?.in ?? 0) > 0);
   const isSource = (n: Node) => n.sends_to.length > 0 && !status.components.some((o) => o.sends_to.includes(n.id));
   const sum = (nodes: Node[], of: (n: Node) => number) => nodes.reduce((t, n) => t + of(n), 0);
   const waiting = sum(status.components, (n) => flowOf(n).waiting ?? 0);

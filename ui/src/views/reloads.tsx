@@ -1,23 +1,18 @@
 // What changed, when, and how long each step took.
 
-import { useEffect, useState } from "preact/hooks";
-import { base, getJSON, type Reload } from "../api";
+import { getJSON, type Reload } from "../api";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
+import { useStatus } from "../status";
 import { clock, duration, printable, short } from "../text";
 
 /** The records of reloads, newest first. They are loaded again when the server announces another one. */
 function useReloads() {
-  const [event, set] = useState(0);
-  useEffect(() => {
-    const source = new EventSource(`${base}/api/v0/reloads/events`);
-    source.addEventListener("reload", () => set((n) => n + 1));
-    return () => source.close();
-  }, []);
+  const { reloads } = useStatus();
   return useLoad(
     async (signal) => (await getJSON<{ reloads: Reload[] }>("/api/v0/reloads", signal)).reloads.toReversed(),
-    [event],
+    [reloads],
   );
 }
 

@@ -8,7 +8,7 @@ import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { nodeLink, type Route } from "../route";
-import { useStatus } from "../status";
+import { useDetails, useStatus } from "../status";
 import { age, count, duration, plural, printable } from "../text";
 import { follow, Result, whyTargetLink } from "./why";
 
@@ -54,6 +54,7 @@ function listOf<K extends "targets" | "files">(nodes: Node[], what: K): Of<NonNu
 
 export function Targets({ route }: { route: Route }) {
   const { status, now } = useStatus();
+  useDetails(status?.components.filter((n) => n.debug).map((n) => n.id) ?? []);
   if (!status) return <Loading />;
   const filter = route.query.get("filter") ?? "";
   const sort = route.query.get("sort") ?? "";
