@@ -114,10 +114,13 @@ func (n *node) info() service.Info {
 	w := n.shown.Load()
 	i := service.Info{
 		ID: n.id, Name: w.block.Name, Health: s.health, LastError: s.lastError, Stats: n.stats, Position: w.position(),
-		Trial: n.e.history.trialOf(n.id), DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
+		Trial: n.e.history.trialOf(n.id), DependsOn: w.deps, SendsTo: w.sendsTo(), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
 	i.Problems = s.problems
+	if len(w.reg.Sources) > 0 {
+		i.Sources = func() []string { return existing(w.reg.Sources) }
+	}
 	if q, ok := s.component.(component.Queuer); ok {
 		var err error
 		if i.Backlog, err = s.instance.backlog(q); err != nil && err != errNoAnswer {

@@ -11,7 +11,7 @@ import (
 )
 
 func observeCommand() *cobra.Command {
-	o := observe.Options{Weir: "bin/weir", Targets: 20, Series: 1000, Pages: 50, Rounds: 5, Measure: 20 * time.Second, Patience: 30 * time.Second}
+	o := observe.Options{Weir: "bin/weir", Targets: 20, Series: 1000, Pages: 50, Rounds: 5, Measure: 20 * time.Second, Settle: time.Second, Patience: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Measure what taps, weir top and pages cost a weir under load",
@@ -40,5 +40,6 @@ sample, which is the worst case for ':diff'.`,
 	f.IntVar(&o.Nodes, "nodes", o.Nodes, "number of further nodes, which get all samples; with many of them, choose few targets and series")
 	f.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
 	f.DurationVar(&o.Measure, "measure", o.Measure, "time of measuring each observer in each round")
+	f.DurationVar(&o.Settle, "settle", o.Settle, "time before each measurement, in which pages load; it does not count")
 	return cmd
 }

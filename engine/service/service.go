@@ -136,12 +136,14 @@ type Info struct {
 	Position  string            // file:line of the block
 	DependsOn []string          // IDs of the nodes it refers to
 	SendsTo   []string          // IDs of the nodes whose receivers are in its arguments; also in DependsOn
-	Sources   []string          // files of its registration
-	Version   string            // of the registration that runs
-	Trial     *Trial            // of a new version that is in progress; nil without
-	Builds    uint64            // since the node exists, including the first
-	Restarts  uint64            // after an error or a panic
-	Arguments any               // decoded, including secrets
+	// Sources returns the files of its registration that exist. It looks for them on disk.
+	// It is nil if there are none.
+	Sources   func() []string
+	Version   string // of the registration that runs
+	Trial     *Trial // of a new version that is in progress; nil without
+	Builds    uint64 // since the node exists, including the first
+	Restarts  uint64 // after an error or a panic
+	Arguments any    // decoded, including secrets
 	Exports   any
 	// Debug calls component.Debugger's DebugInfo, which may take long. It is nil
 	// if the component does not have it.

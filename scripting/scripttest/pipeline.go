@@ -235,8 +235,10 @@ func (p *pipeline) start(path string) error {
 		return fmt.Errorf("cannot run the config %s: %w", p.name, err)
 	}
 	for _, info := range p.engine.ListComponents() {
-		for _, path := range info.Sources {
-			p.s.used[path] = true
+		if info.Sources != nil {
+			for _, path := range info.Sources() {
+				p.s.used[path] = true
+			}
 		}
 		if h := info.Health; h.State == component.Unhealthy {
 			return fmt.Errorf("cannot run the config %s: %s (%s) is unhealthy: %s", p.name, info.ID, display(info.Position), h.Message)

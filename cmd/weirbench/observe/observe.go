@@ -35,14 +35,15 @@ type Options struct {
 	Nodes    int    // further nodes that get all samples; may be 0
 	Rounds   int
 	Measure  time.Duration // of each way to look, in each round
+	Settle   time.Duration // before each measurement, while streams are opened
 	Patience time.Duration // limits each wait
 	Out      io.Writer     // receives the table
 }
 
 // Validate returns the first mistake in o.
 func (o Options) Validate() error {
-	if o.Targets < 1 || o.Series < 10 || o.Pages < 1 || o.Nodes < 0 || o.Rounds < 1 || o.Measure < time.Second || o.Patience <= 0 {
-		return fmt.Errorf("cannot measure observers with these settings: give at least 1 target, page and round, 10 series and 1s of measuring")
+	if o.Targets < 1 || o.Series < 10 || o.Pages < 1 || o.Nodes < 0 || o.Rounds < 1 || o.Measure < time.Second || o.Settle <= 0 || o.Patience <= 0 {
+		return fmt.Errorf("cannot measure observers with these settings: give at least 1 target, page and round, 10 series, 1s of measuring and some time to settle")
 	}
 	return nil
 }
@@ -191,8 +192,7 @@ func (r *run) measure(ctx context.Context, w *observer) error {
 	clients.Go(func() { w.look(looking, r, func(err error) { stop(err) }) })
 	defer clients.Wait()
 	defer stop(nil)
-	// The first second, of opening streams, does not count.
-	if err := sleep(looking, time.Second); err != nil {
+	if err := sleep(looking, r.o.Settle); err != nil {
 		return err
 	}
 	before, err := r.cpu(looking)

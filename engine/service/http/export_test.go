@@ -28,5 +28,12 @@ const StuckTime = stuckTime
 // NewClient returns a connection as the port accepts it.
 func NewClient(c net.Conn) net.Conn { return &client{Conn: c, open: new(atomic.Int64)} }
 
+// Steady returns the rate of a node that clients get after sent, if it is now another one.
+func Steady(sent, now float64) float64 {
+	next := LiveStatus{Nodes: []LiveNode{{In: now}}}
+	steady(LiveStatus{Nodes: []LiveNode{{In: sent}}}, next)
+	return next.Nodes[0].In
+}
+
 // NewStatus is what the status shows of a host.
 func NewStatus(h service.Host) Status { return newStatus(h, nil) }

@@ -384,7 +384,7 @@ func TestStatus(t *testing.T) {
 			Reload: service.Reload{Time: at, Seconds: 0.012, Outcome: "applied", Message: "reloaded"}},
 		infos: []service.Info{
 			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
-				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Builds: 2, Restarts: 1,
+				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: func() []string { return []string{"x.lua"} }, Version: "abc", Builds: 2, Restarts: 1,
 				Arguments: &arguments{"http://x", "hunter2", []*flow.Receiver{flow.NewReceiver("d", 0, nil, nil)}}, Debug: func() any { return map[string]int{"n": 1} }},
 			{ID: "d", Name: "d", Debug: func() any { return make(chan int) }},
 		},

@@ -32,7 +32,8 @@ type LiveStatus struct {
 }
 
 // LiveNode is the state of a node that changes while it runs. Rates are per second, in
-// the last minute, with three significant digits.
+// the last minute, with three significant digits. They are sent again when they have
+// changed by more than 2 %.
 type LiveNode struct {
 	ID      string                `json:"id"`
 	State   component.HealthState `json:"state"`
@@ -141,6 +142,7 @@ func (l *live) run(host service.Host) {
 		select {
 		case <-timer.C():
 			now := l.status(host)
+			steady(known, now)
 			if change, ok := changed(known, now); ok {
 				l.send(liveEvent("change", change))
 			}
@@ -255,6 +257,30 @@ func significant(v float64) float64 {
 	}
 	scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
 	return math.Round(v*scale) / scale
+}
+
+// maxDrift is by how much a rate may change before it is sent again. Records arrive in
+// batches, so the rate of a steady flow is not constant.
+const maxDrift = 0.02
+
+// steady keeps the rates that were sent, if they have hardly changed.
+func steady(sent, now LiveStatus) {
+	old := make(map[string]LiveNode, len(sent.Nodes))
+	for _, n := range sent.Nodes {
+		old[n.ID] = n
+	}
+	keep := func(rate *float64, sent float64) {
+		if math.Abs(*rate-sent) <= maxDrift*sent {
+			*rate = sent
+		}
+	}
+	for i := range now.Nodes {
+		n := &now.Nodes[i]
+		before := old[n.ID]
+		keep(&n.In, before.In)
+		keep(&n.Out, before.Out)
+		keep(&n.Dropped, before.Dropped)
+	}
 }
 
 // changed returns a status with the nodes that are not as they were. ok is false if

@@ -185,6 +185,24 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// TestLiveRates: a rate is sent again when it has changed by more than 2 % of what was sent.
+func TestLiveRates(t *testing.T) {
+	f := func(sent, now, want float64) {
+		t.Helper()
+		if got := http.Steady(sent, now); got != want {
+			t.Errorf("from %v to %v: got %v, want %v", sent, now, got, want)
+		}
+	}
+	f(100, 100, 100)
+	f(100, 102, 100)
+	f(100, 98, 100)
+	f(100, 103, 103)
+	f(100, 97, 97)
+	f(100, 0, 0)
+	f(0, 0.01, 0.01)
+	f(0, 0, 0)
+}
+
 // TestLiveSlow: a client that does not keep up skips updates, and gets the whole state instead.
 func TestLiveSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

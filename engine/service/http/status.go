@@ -175,8 +175,11 @@ func mapped[T any](infos []service.Info, ids []string, value func(service.Info) 
 
 func newNode(i service.Info) Node {
 	n := Node{
-		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
+		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: []string{},
 		Version: i.Version, Trial: i.Trial, Builds: i.Builds, Restarts: i.Restarts,
+	}
+	if i.Sources != nil {
+		n.Sources = list(i.Sources())
 	}
 	if i.Debug != nil {
 		n.Debug = marshal(i.Debug)
