@@ -23,7 +23,7 @@ import (
 
 // browser is a Chromium. The test fails if a page throws, or complains on the console.
 type browser struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type browser struct {
 	shots   int
 }
 
-func startBrowser(t *testing.T) *browser {
+func startBrowser(t testing.TB) *browser {
 	t.Helper()
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

@@ -26,7 +26,7 @@ const patience = 3 * time.Minute
 
 // process is a running program with its output.
 type process struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -38,7 +38,7 @@ type process struct {
 
 // start runs a program and kills it at the end of the test if it still runs. Its
 // output is shown if the test fails.
-func start(t *testing.T, program string, args ...string) *process {
+func start(t testing.TB, program string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: filepath.Base(program), cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
@@ -140,7 +140,7 @@ func (p *process) await(n int, pattern string) string {
 type fatal struct{ error }
 
 // eventually polls until f returns nil.
-func eventually(t *testing.T, what string, f func() error) {
+func eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -196,13 +196,13 @@ func (w *weirRun) request(path string) string {
 const pageLine = `(?m)msg="page: (https?://127\.0\.0\.1:\d+)"$`
 
 // startWeir runs the config dir/config.alloy.
-func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
+func startWeir(t testing.TB, dir string, flags ...string) *weirRun {
 	t.Helper()
 	return startWeirAt(t, dir, "config.alloy", flags...)
 }
 
 // startWeirAt runs a config in dir, which is a file or a directory.
-func startWeirAt(t *testing.T, dir, config string, flags ...string) *weirRun {
+func startWeirAt(t testing.TB, dir, config string, flags ...string) *weirRun {
 	t.Helper()
 	storage := filepath.Join(dir, "data")
 	args := append([]string{"run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path=" + storage}, flags...)
@@ -246,7 +246,7 @@ storage:
 	return url
 }
 
-func env(t *testing.T, name string) string {
+func env(t testing.TB, name string) string {
 	t.Helper()
 	v := os.Getenv(name)
 	if v == "" {
@@ -255,7 +255,7 @@ func env(t *testing.T, name string) string {
 	return v
 }
 
-func write(t *testing.T, path, content string) {
+func write(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
