@@ -20,6 +20,8 @@ export interface Edge {
   from: string;
   to: string;
   points: { x: number; y: number }[];
+  /** What contains the points. */
+  extent: { x: number; y: number; width: number; height: number };
   /** A reference to exports, without records. */
   reference: boolean;
   /** The nodes that send along the edge. */
@@ -105,7 +107,14 @@ export function layout(nodes: Node[], collapsed: Set<string>): Layout {
       if (!reference) old.senders.push(sender);
       return;
     }
-    edges.set(key, { from, to, points: [], reference, senders: reference ? [] : [sender] });
+    edges.set(key, {
+      from,
+      to,
+      points: [],
+      extent: { x: 0, y: 0, width: 0, height: 0 },
+      reference,
+      senders: reference ? [] : [sender],
+    });
     g.setEdge(from, to);
   };
   for (const n of nodes) {
@@ -120,6 +129,7 @@ export function layout(nodes: Node[], collapsed: Set<string>): Layout {
   }
   for (const e of edges.values()) {
     e.points = ((g.edge(e.from, e.to) as { points?: Edge["points"] }).points ?? []).map(({ x, y }) => ({ x, y }));
+    e.extent = extent(e.points);
   }
   const size = g.graph() as { width?: number; height?: number };
   return {
@@ -129,6 +139,14 @@ export function layout(nodes: Node[], collapsed: Set<string>): Layout {
     boxes: [...boxes.values()].sort((a, b) => rank(a) - rank(b)),
     edges: [...edges.values()],
   };
+}
+
+function extent(points: Edge["points"]): Edge["extent"] {
+  const xs = points.map((p) => p.x);
+  const ys = points.map((p) => p.y);
+  const x = Math.min(...xs);
+  const y = Math.min(...ys);
+  return { x, y, width: Math.max(...xs) - x + 1, height: Math.max(...ys) - y + 1 };
 }
 
 const rank = (b: Box) => (b.kind === "frame" ? b.id.split("/").length : 1000);

@@ -1,5 +1,6 @@
 // The running graph with live rates. Frames collapse; the URL holds filter, selection and collapsed frames.
 
+import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Node, State } from "../api";
 import { type Box, type Edge, type Layout, layout } from "../graph-layout";
@@ -116,6 +117,16 @@ function Canvas(props: {
       y: w.y + ((e.clientY - r.top) / r.height) * w.height,
     };
   };
+  // Preact skips elements that are the same as before, so an update costs what has changed.
+  const kept = useRef(new Map<Box | Edge, { key: string; element: JSX.Element }>());
+  useEffect(() => kept.current.clear(), [l]);
+  const keep = (of: Box | Edge, key: string, make: () => JSX.Element) => {
+    const old = kept.current.get(of);
+    if (old?.key === key) return old.element;
+    const element = make();
+    kept.current.set(of, { key, element });
+    return element;
+  };
   const drag = useRef<{ x: number; y: number; w: Window } | null>(null);
   // Boxes outside of the window are not drawn, so that large graphs stay fast.
   const inside = (b: { x: number; y: number; width: number; height: number }) =>
@@ -184,23 +195,32 @@ function Canvas(props: {
             <Frame key={b.id} b={b} toggle={props.toggle} />
           ))}
         {l.edges
-          .filter((e) => inside(extent(e)))
-          .map((e) => (
-            <EdgeLine key={`${e.from} ${e.to}`} e={e} shown={shown} byID={byID} text={scale > 0.45} />
-          ))}
+          .filter((e) => inside(e.extent))
+          .map((e) => {
+            const { out, dropped } = scale > 0.45 && !e.reference ? edgeRates(e, shown, byID) : none;
+            return keep(e, `${out} ${dropped}`, () => (
+              <EdgeLine key={`${e.from} ${e.to}`} e={e} out={out} dropped={dropped} />
+            ));
+          })}
         {l.boxes
           .filter((b) => b.kind !== "frame" && inside(b))
-          .map((b) => (
-            <NodeBox
-              key={b.id}
-              b={b}
-              nodes={b.nodes.map((id) => byID.get(id)).filter((n): n is Node => !!n)}
-              shown={shown}
-              selected={b.id === selected}
-              faded={filter !== "" && !matches(filter, b.nodes.join(" "))}
-              toggle={props.toggle}
-            />
-          ))}
+          .map((b) => {
+            const nodes = b.nodes.map((id) => byID.get(id)).filter((n): n is Node => !!n);
+            const state = worst(nodes);
+            const text = scale > 0.3 || b.kind === "collapsed" ? boxRates(b, nodes, shown) : "";
+            const faded = filter !== "" && !matches(filter, b.nodes.join(" "));
+            return keep(b, `${state} ${text} ${b.id === selected} ${faded}`, () => (
+              <NodeBox
+                key={b.id}
+                b={b}
+                state={state}
+                text={text}
+                selected={b.id === selected}
+                faded={faded}
+                toggle={props.toggle}
+              />
+            ));
+          })}
       </svg>
       <Minimap l={l} w={w} byID={byID} move={(x, y) => setWindow({ ...w, x: x - w.width / 2, y: y - w.height / 2 })} />
     </div>
@@ -214,14 +234,6 @@ function fit(whole: Window, svg: SVGSVGElement | null): Window {
   const width = svg.clientWidth / scale;
   const height = svg.clientHeight / scale;
   return { x: whole.x - (width - whole.width) / 2, y: whole.y - (height - whole.height) / 2, width, height };
-}
-
-function extent(e: Edge): Window {
-  const xs = e.points.map((p) => p.x);
-  const ys = e.points.map((p) => p.y);
-  const x = Math.min(...xs);
-  const y = Math.min(...ys);
-  return { x, y, width: Math.max(...xs) - x + 1, height: Math.max(...ys) - y + 1 };
 }
 
 function Frame({ b, toggle }: { b: Box; toggle: (id: string) => void }) {
@@ -256,24 +268,23 @@ function worst(nodes: Node[]): State {
   return severity.find((s) => nodes.some((n) => n.health.state === s)) ?? "unknown";
 }
 
+/** The text in a box: the rates of a node, or how many nodes a collapsed frame has. */
+function boxRates(b: Box, nodes: Node[], shown: Shown): string {
+  if (b.kind === "collapsed") return plural(nodes.length, "node");
+  const r = shown.rates.get(b.id);
+  return [r?.in && `${rate(r.in)} in`, r?.out && `${rate(r.out)} out`].filter(Boolean).join(" · ");
+}
+
 function NodeBox(props: {
   b: Box;
-  nodes: Node[];
-  shown: Shown;
+  state: State;
+  text: string;
   selected: boolean;
   faded: boolean;
   toggle: (id: string) => void;
 }) {
-  const { b, nodes, shown } = props;
-  const state = worst(nodes);
-  const sum = (k: "in" | "out") => nodes.reduce((t, n) => t + (shown.rates.get(n.id)?.[k] ?? 0), 0);
+  const { b, state } = props;
   const collapsed = b.kind === "collapsed";
-  const text = collapsed
-    ? plural(nodes.length, "node")
-    : [nodes[0]?.samples && sum("in") > 0 && `${rate(sum("in"))} in`, sum("out") > 0 && `${rate(sum("out"))} out`]
-        .filter(Boolean)
-        .join(" · ");
-  const name = shorten(printable(b.label, 200), 44);
   const select = () => (collapsed ? props.toggle(b.id) : setQuery({ node: b.id }));
   return (
     <g
@@ -289,10 +300,10 @@ function NodeBox(props: {
         {collapsed ? "+" : symbols[state]}
       </text>
       <text x={b.x + 26} y={b.y + 19}>
-        {name}
+        {shorten(printable(b.label, 200), 44)}
       </text>
       <text class="soft" x={b.x + 26} y={b.y + 36}>
-        {text || (state === "healthy" ? "" : state)}
+        {props.text || (state === "healthy" ? "" : state)}
       </text>
     </g>
   );
@@ -303,20 +314,26 @@ function shorten(text: string, most: number) {
   return text.length <= most ? text : `${text.slice(0, most / 2 - 1)}…${text.slice(-most / 2)}`;
 }
 
-function EdgeLine(props: { e: Edge; shown: Shown; byID: Map<string, Node>; text: boolean }) {
-  const { e, shown } = props;
+const none = { out: "", dropped: "" };
+
+/** The records per second that flow along an edge, and that its senders drop. */
+function edgeRates(e: Edge, shown: Shown, byID: Map<string, Node>): { out: string; dropped: string } {
   // A node counts what it sends to each of its receivers.
-  const share = (id: string) => (shown.rates.get(id)?.out ?? 0) / (props.byID.get(id)?.sends_to.length || 1);
-  const out = e.senders.reduce((t, id) => t + share(id), 0);
-  const dropped = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.dropped ?? 0), 0);
+  const share = (id: string) => (shown.rates.get(id)?.out ?? 0) / (byID.get(id)?.sends_to.length || 1);
+  const sent = e.senders.reduce((t, id) => t + share(id), 0);
+  const lost = e.senders.reduce((t, id) => t + (shown.rates.get(id)?.dropped ?? 0), 0);
+  return sent > 0 ? { out: rate(sent), dropped: lost > 0 ? rate(lost) : "" } : none;
+}
+
+function EdgeLine({ e, out, dropped }: { e: Edge; out: string; dropped: string }) {
   const middle = e.points[Math.floor(e.points.length / 2)];
   return (
     <g class={e.reference ? "edge reference" : "edge"}>
       <path d={curve(e.points)} marker-end="url(#arrow)" />
-      {props.text && !e.reference && middle && out > 0 && (
+      {out && middle && (
         <text x={middle.x} y={middle.y - 5} text-anchor="middle">
-          {rate(out)}
-          {dropped > 0 && <tspan class="lost"> −{rate(dropped)}</tspan>}
+          {out}
+          {dropped && <tspan class="lost"> −{dropped}</tspan>}
         </text>
       )}
     </g>
