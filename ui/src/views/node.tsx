@@ -10,7 +10,6 @@ import { nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useDetails, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
-import { Playground } from "./playground";
 import { Quarantine } from "./quarantine";
 import { Script } from "./script";
 import { State } from "./state";
@@ -72,6 +71,13 @@ export function NodeView({ route }: { route: Route }) {
       )}
     </>
   );
+}
+
+/** The playground with its editor, which is most of the code of the web UI. */
+function Playground({ node }: { node: Node }) {
+  const { value, error } = useLoad(() => import("./playground"), []);
+  if (error) return <ErrorBox title="Cannot load the playground. Load the page again." text={error.message} />;
+  return value ? <value.Playground node={node} /> : <Loading />;
 }
 
 function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
