@@ -99,7 +99,8 @@ type Engine struct {
 	removing   leavers
 	watch      *stall.Watch // of the worker
 	stalledOwn atomic.Pointer[[]string]
-	hung       atomic.Int64 // questions that components have not answered in time
+	hung       atomic.Int64  // questions that components have not answered in time
+	playing    chan struct{} // has a value while a copy runs in a playground
 
 	// hard ends when the shutdown timeout has passed: everything that still runs
 	// must return immediately. It is stored because jobs of the worker have no
@@ -174,7 +175,7 @@ func New(o Options) (*Engine, error) {
 	}
 	o.StoragePath = abs
 	e := &Engine{
-		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
+		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(), playing: make(chan struct{}, 1),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
 		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]*pendingCall{}, tried: map[string]*trial{},
 	}

@@ -475,7 +475,7 @@ func (l *harness) build(o component.Options, args any, _ component.Component) (c
 	l.fakes[o.ID] = f
 	l.mu.Unlock()
 	switch f.kind() {
-	case "pass", "sink", "either":
+	case "pass", "sink", "either", "pure":
 		return pass{f}, nil
 	case "upass":
 		return upass{pass{f}}, nil

@@ -117,7 +117,7 @@ func (n *node) info() service.Info {
 		Trial: n.e.history.trialOf(n.id), DependsOn: w.deps, SendsTo: w.sendsTo(), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
-	i.Problems = s.problems
+	i.Problems, i.Playground = s.problems, playable(w)
 	if len(w.reg.Sources) > 0 {
 		i.Sources = func() []string { return existing(w.reg.Sources) }
 	}

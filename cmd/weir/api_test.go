@@ -79,6 +79,10 @@ foreach "each" {
   }
 }
 
+prometheus.relabel "rules" {
+  forward_to = [test.sink.out.receiver]
+}
+
 prometheus.exporter.static "s" {
   text = "a 1\n"
 }
@@ -577,6 +581,13 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=in", 200)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=up", 400)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/nowhere", 404)
+	get("GET /api/v0/playground/{id}", "/api/v0/playground/prometheus.relabel.rules", 200)
+	get("GET /api/v0/playground/{id}", "/api/v0/playground/my.mark.default", 404)
+	const playBlock, rules = "POST /api/v0/playground/{id}", "/api/v0/playground/prometheus.relabel.rules"
+	call(apiCall{route: playBlock, path: rules, status: 200, body: `{"text":"prometheus.relabel \"rules\" { forward_to = [] }","metrics":"m 1\n"}`})
+	call(apiCall{route: playBlock, path: rules, status: 200, body: `{"text":"prometheus.relabel \"rules\" {","metrics":"m 1\n"}`})
+	call(apiCall{route: playBlock, path: rules, status: 400, body: "{", header: json})
+	call(apiCall{route: playBlock, path: "/api/v0/playground/nowhere", status: 404, header: json})
 	get("GET /api/v0/component/{path}", "/api/v0/component/prometheus.exporter.static.s/metrics", 200)
 	get("GET /api/v0/component/{path}", "/api/v0/component/nowhere/metrics", 404)
 	get("POST /api/v0/component/{path}", "/api/v0/component/nowhere/metrics", 404)

@@ -235,6 +235,11 @@ type Registration struct {
 	// returned. A component with a receiver always overlaps.
 	Overlaps bool
 
+	// Pure is set for a component that only transforms records, or the targets in its
+	// arguments: building and running another one with any arguments affects nothing but
+	// the receivers in them, and its DataPath is not used. weir then runs copies of its
+	// nodes in a playground.
+	Pure bool
 	// Unique allows one node of this name in a graph, and no label.
 	Unique bool
 	// Doc is the manual of the component.

@@ -46,6 +46,18 @@ func newBlock(stmt *ast.BlockStmt) *Block {
 // they have the same arguments if the values that they refer to are the same.
 func (b *Block) SameText(other *Block) bool { return b.text != "" && b.text == other.text }
 
+// Text returns the block as it is written, or in the standard layout if it is nested.
+func (b *Block) Text() string {
+	if b.text != "" {
+		return b.text
+	}
+	text, err := layOut(&ast.File{Body: ast.Body{b.stmt}})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
 // aside is part of the IDs of blocks that are defined twice.
 const aside = " (block "
 

@@ -101,6 +101,13 @@ type Host interface {
 	// it is made, its tests included, or refused; the error is then a
 	// config.Diagnostics. It waits for canaries if it is told to.
 	RequestReload(ctx context.Context, canaries bool) ([]Reload, error)
+	// PlaygroundBlock returns the block of a node; ok is false unless Info.Playground is
+	// set.
+	PlaygroundBlock(id string) (b PlaygroundBlock, ok bool)
+	// Play builds a copy of a node from another text of its block and lets it process
+	// the input. The copy sends nothing, and the node stays as it is. The error is a
+	// config.Diagnostics if the text is invalid; its lines are those of the text.
+	Play(ctx context.Context, id, text string, in PlaygroundInput) (PlaygroundOutput, error)
 }
 
 // Overview is weir's state at one moment.
@@ -138,13 +145,15 @@ type Info struct {
 	SendsTo   []string          // IDs of the nodes whose receivers are in its arguments; also in DependsOn
 	// Sources returns the files of its registration that exist. It looks for them on disk.
 	// It is nil if there are none.
-	Sources   func() []string
-	Version   string // of the registration that runs
-	Trial     *Trial // of a new version that is in progress; nil without
-	Builds    uint64 // since the node exists, including the first
-	Restarts  uint64 // after an error or a panic
-	Arguments any    // decoded, including secrets
-	Exports   any
+	Sources  func() []string
+	Version  string // of the registration that runs
+	Trial    *Trial // of a new version that is in progress; nil without
+	Builds   uint64 // since the node exists, including the first
+	Restarts uint64 // after an error or a panic
+	// Playground reports that Host.Play can run a copy of it.
+	Playground bool
+	Arguments  any // decoded, including secrets
+	Exports    any
 	// Debug calls component.Debugger's DebugInfo, which may take long. It is nil
 	// if the component does not have it.
 	Debug func() any

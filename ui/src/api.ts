@@ -47,6 +47,8 @@ export interface Node {
   samples: Samples | null;
   lines?: Samples;
   quarantined?: number;
+  /** Whether it has a playground for its block. */
+  playground?: boolean;
   arguments: unknown;
   exports: unknown;
   omitted?: number;

@@ -212,6 +212,93 @@ func TestUIPlayground(t *testing.T) {
 	b.shows(`site="lab" added`) // the node still runs its script
 }
 
+// TestUIBlockPlayground: the block of a node can be edited, and a copy of the node processes the last
+// batch, pasted records or targets.
+func TestUIBlockPlayground(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+prometheus.exporter.self "weir" { }
+
+discovery.relabel "hosts" {
+	targets = array.concat(prometheus.exporter.self.weir.targets, [{__address__ = "127.0.0.1:1", env = "test"}])
+
+	rule {
+		source_labels = ["env"]
+		regex         = "test"
+		action        = "drop"
+	}
+}
+
+prometheus.scrape "weir" {
+	targets         = discovery.relabel.hosts.output
+	scrape_interval = "200ms"
+	scrape_timeout  = "200ms"
+	forward_to      = [prometheus.relabel.rules.receiver]
+}
+
+prometheus.relabel "rules" {
+	forward_to = [prometheus.echo.default.receiver]
+
+	rule {
+		target_label = "site"
+		replacement  = "lab"
+	}
+}
+
+loki.process "stages" {
+	forward_to = []
+}
+
+prometheus.echo "default" { }
+`)
+	w := startWeir(t, dir)
+	b := startBrowser(t)
+	b.complaints("/api/v0/history?node=") // a node that has just started has no history
+	b.open(w.link())
+	b.view("node/prometheus.relabel.rules")
+	b.shows("Records in")
+	b.await("the node has sent a batch", `[...document.querySelectorAll("dd")].some(e => /^[1-9].*\//.test(e.innerText))`)
+	b.click("Playground")
+	b.shows(`site="lab" added`)
+	for _, width := range []int64{400, 1300} {
+		b.resize(width, 900)
+		b.narrow("block playground")
+		b.accessible(fmt.Sprintf("block playground (%d px)", width))
+		b.screenshot(fmt.Sprint("block-", width))
+	}
+	focus := `document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`
+	block := func(value string) string {
+		return fmt.Sprintf("prometheus.relabel \"rules\" {\nforward_to = []\nrule {\ntarget_label = \"site\"\nreplacement = %q\n}\n}", value)
+	}
+	b.do(focus)
+	b.replace(block("shop"))
+	b.shows(`site="shop" added`)
+	b.replace(block(`<img src=x onerror="document.title='hacked'">`))
+	b.shows(`site="<img src=x onerror=`)
+	b.await("nothing is executed", `!document.title.includes("hacked") && !document.querySelector("main img")`)
+	b.replace(strings.Replace(block("shop"), "replacement", "replacment", 1))
+	b.shows("Block, line 5")
+	b.shows("did you mean replacement")
+	b.await("the line has a mark", `document.querySelector(".editor").shadowRoot.querySelector(".cm-lint-marker-error")`)
+	b.screenshot("block-error")
+
+	b.view("node/loki.process.stages?tab=playground")
+	b.shows("The block leaves no records")
+	b.do(focus)
+	b.replace("loki.process \"stages\" {\nforward_to = []\nstage.match {\nselector = `{app=\"api\"} |= \"debug\"`\naction = \"drop\"\n}\n}")
+	b.do(`document.querySelector("textarea").focus()`)
+	b.replace(`{app="api"} a debug line`)
+	b.shows("µs each")
+	b.await("the line is dropped", `document.querySelector("ol.live li.dropped")`)
+	b.screenshot("stages")
+
+	b.view("node/discovery.relabel.hosts?tab=playground")
+	b.await("a target is dropped", `document.querySelector("ol.live li.dropped")?.innerText.includes("127.0.0.1:1")`)
+	b.screenshot("targets-playground")
+	b.view("node/prometheus.relabel.rules?tab=live&side=diff")
+	b.shows(`site="lab" added`) // the node still runs its block
+}
+
 // TestUIState: a click shows the entries of a state.
 func TestUIState(t *testing.T) {
 	_, b, _ := startUI(t)

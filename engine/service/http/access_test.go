@@ -53,6 +53,8 @@ var routes = []struct {
 	{"GET /api/v0/tap/{id...}", "GET /api/v0/tap/nowhere", 401, 404, 403, 404},
 	{"GET /api/v0/top", "GET /api/v0/top?lines=1", 401, 200, 403, 200},
 	{"GET /api/v0/why/{id...}", "GET /api/v0/why/nowhere", 401, 404, 403, 404},
+	{"GET /api/v0/playground/{id...}", "GET /api/v0/playground/nowhere", 401, 404, 403, 404},
+	{"POST /api/v0/playground/{id...}", "POST /api/v0/playground/nowhere", 401, 404, 403, 404},
 	{"/api/v0/component/{path...}", "POST /api/v0/component/a.sink.b/x", 200, 200, 200, 200},
 	{"/api/v0/control/{path...}", "POST /api/v0/control/a.sink.b/quarantine/replay", 401, 200, 403, 200},
 	{"/api/v0/control/{path...}", "GET /api/v0/control/a.sink.b/state", 401, 200, 403, 200},

@@ -57,6 +57,12 @@ func (h *host) RequestReload(_ context.Context, canaries bool) ([]service.Reload
 func (h *host) PreviewReload(context.Context, string, string) (service.Preview, error) {
 	return service.Preview{}, h.reload
 }
+func (h *host) PlaygroundBlock(string) (service.PlaygroundBlock, bool) {
+	return service.PlaygroundBlock{}, false
+}
+func (h *host) Play(context.Context, string, string, service.PlaygroundInput) (service.PlaygroundOutput, error) {
+	return service.PlaygroundOutput{}, nil
+}
 func (h *host) Reloads() []service.Reload { return h.records }
 func (h *host) ReloadEvents(after uint64) ([]service.ReloadEvent, <-chan struct{}) {
 	if h.events == nil {

@@ -195,6 +195,17 @@ var (
 			api.Refused(nethttp.StatusServiceUnavailable, "10 taps run already, or weir is starting."),
 		},
 	}
+	playgroundBlockOperation = api.Operation{
+		ID: "startBlockPlayground", Summary: "Returns the block of a node, as an editor begins with it.",
+		Text:    "Nodes whose status has `playground` have it: those of components that only transform records or targets.",
+		Answers: []api.Answer{api.OK("The block.", PlaygroundStart{}), api.Refused(nethttp.StatusNotFound, "There is no such node, or it has no playground.")},
+	}
+	playBlockOperation = api.Operation{
+		ID: "playBlock", Summary: "Runs a copy of a node with another text of its block on given records, without effect.",
+		Text:    "The copy has no state of the node, and sends its output to the response. An error of the block is a part of the result.",
+		Body:    PlaygroundRequest{},
+		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(nethttp.StatusBadRequest, "The request is invalid."), api.Refused(nethttp.StatusNotFound, "There is no such node, or it has no playground.")},
+	}
 	componentOperation = api.Operation{
 		ID: "component", Summary: "Passes a request to the handler of a component, such as the metrics of an exporter.",
 		Text:   "All methods are passed. weir removes its own credentials from the request. The component decides who may use it.",

@@ -63,6 +63,8 @@ func (s *Service) table() []route {
 		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
 		{"GET /api/v0/top", owned, with(s.top), topOperation},
 		{"GET /api/v0/why/{id...}", owned, with(s.serveWhy), whyOperation},
+		{"GET /api/v0/playground/{id...}", owned, with(servePlaygroundBlock), playgroundBlockOperation},
+		{"POST /api/v0/playground/{id...}", owned, with(servePlay), playBlockOperation},
 		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
 		{"/api/v0/control/{path...}", owned, with(controlHandler), describedByComponents},
 		{"GET /debug/pprof/", owned, pprof.Index, profiles},

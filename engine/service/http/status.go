@@ -78,8 +78,10 @@ type Node struct {
 	Trial    *service.Trial `json:"trial,omitempty"`
 	Builds   uint64         `json:"builds"` // since the node is there; not counted: arguments that it took while it ran
 	Restarts uint64         `json:"restarts"`
-	Samples  *Samples       `json:"samples"`         // null for services
-	Lines    *Samples       `json:"lines,omitempty"` // log lines; missing when there were none
+	// Playground reports that a copy of it can run in the playground for blocks.
+	Playground bool     `json:"playground,omitempty"`
+	Samples    *Samples `json:"samples"`         // null for services
+	Lines      *Samples `json:"lines,omitempty"` // log lines; missing when there were none
 	// Quarantined is the number of samples and lines in quarantine.
 	Quarantined int64 `json:"quarantined,omitempty"`
 	// Arguments and Exports have at most 1000 elements of each list.
@@ -176,7 +178,7 @@ func mapped[T any](infos []service.Info, ids []string, value func(service.Info) 
 func newNode(i service.Info) Node {
 	n := Node{
 		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: []string{},
-		Version: i.Version, Trial: i.Trial, Builds: i.Builds, Restarts: i.Restarts,
+		Version: i.Version, Trial: i.Trial, Builds: i.Builds, Restarts: i.Restarts, Playground: i.Playground,
 	}
 	if i.Sources != nil {
 		n.Sources = list(i.Sources())

@@ -27,6 +27,7 @@ func Registration() component.Registration {
 		Name:    "discovery.relabel",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
+		Pure:    true,
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o}
 			return c, c.Update(args)

@@ -45,6 +45,7 @@ func Registration() component.Registration {
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
+		Pure:    true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return newComponent(o, args.(*Arguments), previous)
 		},

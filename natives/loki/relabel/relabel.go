@@ -24,6 +24,7 @@ func Registration() component.Registration {
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
+		Pure:    true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			c := &Component{ruleset.NewWorker[*rule.Relabeler](o, previous)}
 			return c, c.Update(args)

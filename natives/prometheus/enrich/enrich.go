@@ -26,6 +26,7 @@ func Registration() component.Registration {
 		Sends:   batch.SignalMetrics,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
+		Pure:    true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			c := &Component{ruleset.NewWorker[*inventory.Rules](o, previous)}
 			return c, c.Update(args)

@@ -15,6 +15,7 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
+import { alloy } from "./alloy";
 
 export interface LineError {
   /** Starts at 1; 0 or undefined for the first line. */
@@ -48,6 +49,7 @@ const look = EditorView.theme({
 });
 
 function languageOf(file: string) {
+  if (file.endsWith(".alloy")) return alloy;
   if (file.endsWith(".lua")) return StreamLanguage.define(lua);
   return javascript({ typescript: file.endsWith(".ts") });
 }

@@ -34,7 +34,7 @@ export function NodeView({ route }: { route: Route }) {
   if (!n) return <ErrorBox title={`There is no node ${printable(id)}.`} text="It may have been removed by a reload." />;
   const tab = route.query.get("tab") ?? "";
   const scripted = n.version !== "";
-  const playable = scripted && n.samples && n.sends_to.length > 0;
+  const playable = n.playground || (scripted && n.samples && n.sends_to.length > 0);
   return (
     <>
       <div class="bar">
@@ -65,7 +65,7 @@ export function NodeView({ route }: { route: Route }) {
       ) : tab === "quarantine" ? (
         <Quarantine node={n} now={shown.now} sort={route.query.get("sort") ?? ""} />
       ) : tab === "playground" ? (
-        <Playground node={n} />
+        <Playground key={n.id} node={n} />
       ) : (
         <Details n={n} all={all} shown={shown} />
       )}

@@ -1,4 +1,5 @@
-// A copy of a script in an editor, which processes records after each keystroke.
+// A copy of a script, or of the block of a node, in an editor. It processes records after each
+// keystroke.
 
 import { useEffect, useState } from "preact/hooks";
 import { control, getJSON, type Node, nodePath, request, type TapEvent } from "../api";
@@ -13,6 +14,7 @@ interface Start {
   text: string;
   metrics: boolean;
   logs: boolean;
+  targets?: boolean;
   input: string;
 }
 
@@ -20,38 +22,56 @@ interface Result {
   records: number;
   seconds: number;
   events: TapEvent[];
-  errors?: { file?: string; line?: number; message: string }[];
+  errors?: { file?: string; input?: boolean; line?: number; message: string }[];
   log?: string;
 }
 
 /** How long the user must pause before the script runs. */
 const pause = 80;
 
+/** The forms of records that can be pasted. */
+const kinds = [
+  { name: "metrics", title: "samples" },
+  { name: "logs", title: "log lines with labels" },
+  { name: "lines", title: "plain log lines" },
+  { name: "targets", title: "targets" },
+];
+
+/** Scripts have a playground of their own. */
+const isScript = (node: Node) => node.version !== "";
+const pathOf = (node: Node) =>
+  isScript(node) ? control(node.id, "/playground") : nodePath("/api/v0/playground/", node.id);
+
 export function Playground({ node }: { node: Node }) {
   const { value: start, error } = useLoad(
-    async (signal): Promise<Start> => ({
-      ...(await getJSON<Omit<Start, "input">>(control(node.id, "/playground"), signal)),
-      input: await (await request(`${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`, { signal })).text(),
-    }),
+    async (signal): Promise<Start> => {
+      const start = await getJSON<Start>(pathOf(node), signal);
+      if (!isScript(node)) start.file = `${node.id}.alloy`;
+      if (!start.targets) {
+        const path = `${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`;
+        start.input = await (await request(path, { signal })).text();
+      }
+      return start;
+    },
     [node.id],
   );
-  if (error) return <ErrorBox title="Cannot load the script." text={error.message} />;
+  if (error) return <ErrorBox title="Cannot load the playground." text={error.message} />;
   return start ? <Bench key={node.id} node={node} start={start} /> : <Loading />;
 }
 
 function Bench({ node, start }: { node: Node; start: Start }) {
   const [text, setText] = useState(start.text);
   const [input, setInput] = useState(start.input);
-  const [signal, setSignal] = useState(start.metrics ? "metrics" : "logs");
+  const [kind, setKind] = useState(firstKind(start));
   const [result, setResult] = useState<Result | null>(null);
   const [error, setError] = useState("");
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const res = await request(control(node.id, "/playground"), {
+        const res = await request(pathOf(node), {
           method: "POST",
-          body: JSON.stringify({ text, [signal]: input }),
+          body: JSON.stringify({ text, [kind]: input }),
           signal: abort.signal,
         });
         setResult((await res.json()) as Result);
@@ -64,15 +84,18 @@ function Bench({ node, start }: { node: Node; start: Start }) {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text, input, signal]);
+  }, [text, input, kind]);
   const errors = result?.errors ?? [];
+  const what = isScript(node) ? "script" : "block";
+  const offered = kinds.filter((k) => accepts(node, start, k.name));
   return (
     <>
       <p class="soft">
-        The script has the arguments of the node and a copy of its state. Nothing that it does has an effect: it sends
-        nothing, and requests get recent answers of the node.
+        {isScript(node)
+          ? "The script has the arguments of the node and a copy of its state. Nothing that it does has an effect: it sends nothing, and requests get recent answers of the node."
+          : "A copy of the node processes the input. It sends nothing, and the node stays as it is."}
       </p>
-      {error && <ErrorBox title="Cannot run the script." text={error} />}
+      {error && <ErrorBox title={`Cannot run the ${what}.`} text={error} />}
       <div class="bench">
         <section aria-labelledby="bench-script">
           <div class="bar">
@@ -91,19 +114,26 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           <Editor
             file={start.file}
             text={start.text}
-            label="Script"
-            errors={errors.filter((e) => !e.file || e.file === start.file)}
+            label={isScript(node) ? "Script" : "Block"}
+            errors={errors.filter((e) => !e.input && (!e.file || e.file === start.file))}
             onChange={setText}
           />
           <div class="bar">
             <h2 id="bench-input">Input</h2>
-            {start.metrics && start.logs && (
-              <select aria-label="Signal" value={signal} onChange={(e) => setSignal(e.currentTarget.value)}>
-                <option value="metrics">metrics</option>
-                <option value="logs">log lines</option>
+            {offered.length > 1 && (
+              <select aria-label="Form of the input" value={kind} onChange={(e) => setKind(e.currentTarget.value)}>
+                {offered.map((k) => (
+                  <option key={k.name} value={k.name}>
+                    {k.title}
+                  </option>
+                ))}
               </select>
             )}
-            <span class="soft">The last batch of the node, or what you paste.</span>
+            <span class="soft">
+              {start.targets
+                ? "Targets of the node, or those that you paste: a JSON object in each line."
+                : "The last batch of the node, or what you paste."}
+            </span>
           </div>
           <textarea
             aria-labelledby="bench-input"
@@ -124,13 +154,11 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           </div>
           {errors.map((e, i) => (
             <div key={i} class="box bad">
-              <strong>
-                {e.file ? `${printable(e.file)}${e.line ? `:${e.line}` : ""}` : "The script did not process the input."}
-              </strong>
+              <strong>{errorTitle(e, what)}</strong>
               <Pre>{printable(e.message)}</Pre>
             </div>
           ))}
-          {result && (result.events.length > 0 || errors.length === 0) && <Events events={result.events} />}
+          {result && (result.events.length > 0 || errors.length === 0) && <Events events={result.events} what={what} />}
           {result?.log && (
             <>
               <h3>Log</h3>
@@ -143,9 +171,35 @@ function Bench({ node, start }: { node: Node; start: Start }) {
   );
 }
 
-function Events({ events }: { events: TapEvent[] }) {
+type PlayError = NonNullable<Result["errors"]>[number];
+
+function errorTitle(e: PlayError, what: string): string {
+  if (e.file) return `${printable(e.file)}${e.line ? `:${e.line}` : ""}`;
+  if (e.line) return `${e.input ? "Input" : "Block"}, line ${e.line}`;
+  return `The ${what} did not process the input.`;
+}
+
+function accepts(node: Node, start: Start, kind: string): boolean {
+  switch (kind) {
+    case "metrics":
+      return start.metrics;
+    case "logs":
+      return start.logs;
+    case "lines":
+      return start.logs && !isScript(node);
+  }
+  return start.targets === true;
+}
+
+/** The form of the last batch of the node. */
+function firstKind(start: Start): string {
+  if (start.targets) return "targets";
+  return start.metrics && !(start.logs && start.input.startsWith("{")) ? "metrics" : "logs";
+}
+
+function Events({ events, what }: { events: TapEvent[]; what: string }) {
   const list = useScrolling<HTMLOListElement>();
-  if (events.length === 0) return <p class="soft">The script leaves no records and drops none.</p>;
+  if (events.length === 0) return <p class="soft">The {what} leaves no records and drops none.</p>;
   return (
     <ol ref={list} class="live" aria-label="Records">
       {events.map((e, i) => (
