@@ -132,7 +132,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.save("config/main.alloy", apiConfig)
 	w.save("scripts/my/mark.lua", markScript("1"))
 	w.save("scripts/my/plain.lua", plainScript)
-	services, err := newServices(port{listen: "127.0.0.1:0", manual: manuals(func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} })}, "", io.Discard)
+	services, err := newServices(port{listen: "127.0.0.1:0", catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -574,6 +574,8 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/docs/{page}", "/api/v0/docs/nowhere", 404)
 	get("GET /api/v0/manual/{name}", "/api/v0/manual/prometheus.scrape", 200)
 	get("GET /api/v0/manual/{name}", "/api/v0/manual/no.such", 404)
+	get("GET /api/v0/completions/{of}", "/api/v0/completions/js", 200)
+	get("GET /api/v0/completions/{of}", "/api/v0/completions/no.such", 404)
 	get("GET /api/v0/history", "/api/v0/history?node=my.mark.default", 200)
 	get("GET /api/v0/history", "/api/v0/history?since=x", 400)
 	get("GET /api/v0/history", "/api/v0/history?node=nowhere", 404)

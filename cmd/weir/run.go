@@ -171,7 +171,7 @@ Exit codes:
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
 	memory.Start()
 	var catalogs []component.Catalog
-	s, err := newServices(port{o.listen, manuals(func() []component.Catalog { return catalogs })}, o.logFormat, t.err)
+	s, err := newServices(port{o.listen, func() []component.Catalog { return catalogs }}, o.logFormat, t.err)
 	if err != nil {
 		return cannotStart(err)
 	}

@@ -109,8 +109,8 @@ type services struct {
 
 // port are the options of weir's own port. Without an address, weir does not listen.
 type port struct {
-	listen string
-	manual func(name string) (string, bool) // of a component that a config can use
+	listen   string
+	catalogs func() []component.Catalog // of the components that a config can use; nil if there are none
 }
 
 // newServices returns the services. logFormat overrides the format in the config.
@@ -119,10 +119,13 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.catalogs == nil {
+		p.catalogs = func() []component.Catalog { return nil }
+	}
 	requests := auditlog.New(t.Logger())
 	recorder := nodehistory.New(clock.System{})
 	return &services{telemetry: t, history: recorder, audit: requests, http: http.New(http.Options{
-		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: p.manual, Document: docs.OpenAPI(), History: recorder, Audit: requests,
+		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: manuals(p.catalogs), Completions: completions(p.catalogs), Document: docs.OpenAPI(), History: recorder, Audit: requests,
 		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
 	})}, nil
 }

@@ -171,6 +171,16 @@ export interface PathStep {
   depends?: string;
 }
 
+/** A name of /api/v0/completions. */
+export interface Name {
+  name: string;
+  of: string;
+  call: string;
+  doc: string;
+  function?: boolean;
+  block?: boolean;
+}
+
 export class APIError extends Error {
   constructor(
     readonly status: number,

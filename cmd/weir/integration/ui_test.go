@@ -202,6 +202,11 @@ func TestUIPlayground(t *testing.T) {
 	b.view("node/my.tidy.default?tab=playground")
 	b.shows(`site="lab" added`)
 	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
+	const list = `document.querySelector(".editor").shadowRoot.querySelector(".cm-tooltip-autocomplete")?.innerText.includes(%q)`
+	b.replace("")
+	b.run(chromedp.KeyEvent("batch:drop_w"))
+	b.await("the editor completes a method", fmt.Sprintf(list, "batch:drop_where(where)"))
+	b.screenshot("completion")
 	b.replace(tidyScript("shop"))
 	b.shows(`site="shop" added`)
 	b.replace(strings.Replace(tidyScript("shop"), "s:drop()", "s:drop(", 1))
@@ -271,6 +276,10 @@ prometheus.echo "default" { }
 		return fmt.Sprintf("prometheus.relabel \"rules\" {\nforward_to = []\nrule {\ntarget_label = \"site\"\nreplacement = %q\n}\n}", value)
 	}
 	b.do(focus)
+	b.replace("prometheus.relabel \"rules\" {\nrule {\n")
+	b.run(chromedp.KeyEvent("sour"))
+	b.await("the editor completes an argument", `document.querySelector(".editor").shadowRoot.querySelector(".cm-tooltip-autocomplete")?.innerText.includes("source_labels")`)
+	b.screenshot("block-completion")
 	b.replace(block("shop"))
 	b.shows(`site="shop" added`)
 	b.replace(block(`<img src=x onerror="document.title='hacked'">`))

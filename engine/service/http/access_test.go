@@ -34,6 +34,7 @@ var routes = []struct {
 	{"GET /api/v0/docs", "GET /api/v0/docs", 401, 200, 403, 200},
 	{"GET /api/v0/docs/{page...}", "GET /api/v0/docs/x", 401, 404, 403, 404},
 	{"GET /api/v0/manual/{name}", "GET /api/v0/manual/a.sink", 401, 404, 403, 404},
+	{"GET /api/v0/completions/{of}", "GET /api/v0/completions/lua", 401, 404, 403, 404},
 	{"GET /-/ready", "GET /-/ready", 503, 503, 503, 503},
 	{"GET /-/healthy", "GET /-/healthy", 503, 503, 503, 503},
 	{"POST /-/reload", "POST /-/reload", 401, 200, 403, 200},

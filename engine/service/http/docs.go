@@ -77,6 +77,39 @@ type Manual struct {
 	Text string `json:"text"` // as `weir components NAME` prints it
 }
 
+// Completions is the response of /api/v0/completions/OF.
+type Completions struct {
+	Names []Completion `json:"names"`
+}
+
+// Completion is a name that an editor can complete.
+type Completion struct {
+	Name string `json:"name"`
+	// Of is the type or module of a name of scripts, such as batch or ctx.log, or the block
+	// that contains an argument; "" at the top.
+	Of   string `json:"of"`
+	Call string `json:"call"` // how a function is called, or the type of an argument
+	Doc  string `json:"doc"`  // a sentence
+	// Function and Block report what kind of a name it is.
+	Function bool `json:"function,omitempty"`
+	Block    bool `json:"block,omitempty"`
+}
+
+// serveCompletions serves the names that an editor can complete.
+func (s *Service) serveCompletions(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	of := r.PathValue("of")
+	var c Completions
+	var ok bool
+	if s.o.Completions != nil {
+		c.Names, ok = s.o.Completions(of)
+	}
+	if !ok {
+		nethttp.Error(w, fmt.Sprintf("there are no completions for %s: use lua, js or the name of a component", of), nethttp.StatusNotFound)
+		return
+	}
+	writeJSON(w, c)
+}
+
 // serveManual serves the manual of a component.
 func (s *Service) serveManual(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	m := Manual{Name: r.PathValue("name")}

@@ -37,6 +37,9 @@ type Options struct {
 	Docs Docs
 	// Manual returns the manual of a component by the name of its block. It may be nil.
 	Manual func(name string) (string, bool)
+	// Completions returns the names that an editor completes, for a language or a component.
+	// It may be nil.
+	Completions func(of string) ([]Completion, bool)
 	// UI contains the files of the web UI: index.html, which is served as /, and the files that
 	// it loads from the folder ui. If it is nil, there is no web UI.
 	UI fs.FS

@@ -87,6 +87,11 @@ var (
 		Params:  []api.Param{{Name: "name", Doc: "The name of its block, such as `prometheus.scrape`."}},
 		Answers: []api.Answer{api.OK("The manual.", Manual{}), api.Refused(nethttp.StatusNotFound, "There is no such component, or it has an error.")},
 	}
+	completionsOperation = api.Operation{
+		ID: "listCompletions", Summary: "Returns the names that an editor can complete in a script or in a block.",
+		Params:  []api.Param{{Name: "of", Doc: "`lua`, `js` (also for TypeScript), or the name of a component, such as `prometheus.relabel`."}},
+		Answers: []api.Answer{api.OK("The names.", Completions{}), api.Refused(nethttp.StatusNotFound, "There is no such language or component.")},
+	}
 	statusOperation = api.Operation{
 		ID: "getStatus", Summary: "Returns the state of weir and of all nodes.",
 		Text:   "Without credentials, the response has only the names and states of nodes.",

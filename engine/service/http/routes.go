@@ -51,6 +51,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/docs", owned, with(s.listDocs), docsOperation},
 		{"GET /api/v0/docs/{page...}", owned, with(s.serveDoc), docOperation},
 		{"GET /api/v0/manual/{name}", owned, with(s.serveManual), manualOperation},
+		{"GET /api/v0/completions/{of}", owned, with(s.serveCompletions), completionsOperation},
 		{"GET /api/v0/status", limited, with(status), statusOperation},
 		{"GET /api/v0/audit", owned, with(s.serveAudit), auditOperation},
 		{"GET /api/v0/events", owned, with(s.serveLive), eventsOperation},

@@ -1,5 +1,6 @@
 // A code editor with the errors at their lines.
 
+import { autocompletion } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { javascript } from "@codemirror/lang-javascript";
 import {
@@ -15,7 +16,9 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
+import type { Name } from "../api";
 import { alloy } from "./alloy";
+import { completeBlock, completeScript } from "./completion";
 
 export interface LineError {
   /** Starts at 1; 0 or undefined for the first line. */
@@ -42,6 +45,9 @@ const look = EditorView.theme({
   },
   ".cm-scroller": { fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" },
   ".cm-gutters, .cm-tooltip": { background: "var(--code)", color: "var(--soft)", borderColor: "var(--line)" },
+  ".cm-tooltip-autocomplete > ul > li": { color: "var(--ink)" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { background: "var(--mark)", color: "var(--ink)" },
+  ".cm-completionDetail": { fontStyle: "normal", color: "var(--soft)" },
   ".cm-activeLine": { background: "var(--code)" },
   ".cm-content": { caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
@@ -60,6 +66,8 @@ export function Editor(props: {
   text: string;
   label: string;
   errors: LineError[];
+  /** What to complete. */
+  names: Name[];
   onChange: (text: string) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -86,6 +94,10 @@ export function Editor(props: {
           EditorView.lineWrapping,
           look,
           languageOf(props.file),
+          autocompletion({
+            override: [props.file.endsWith(".alloy") ? completeBlock(props.names) : completeScript(props.names)],
+            icons: false,
+          }),
           syntaxHighlighting(colors),
           // Escape and then Tab leaves the editor: https://codemirror.net/examples/tab/
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),

@@ -2,7 +2,7 @@
 // keystroke.
 
 import { useEffect, useState } from "preact/hooks";
-import { control, getJSON, type Node, nodePath, request, type TapEvent } from "../api";
+import { control, getJSON, type Name, type Node, nodePath, request, type TapEvent } from "../api";
 import { Editor } from "../parts/editor";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
@@ -16,6 +16,7 @@ interface Start {
   logs: boolean;
   targets?: boolean;
   input: string;
+  names: Name[];
 }
 
 interface Result {
@@ -47,6 +48,8 @@ export function Playground({ node }: { node: Node }) {
     async (signal): Promise<Start> => {
       const start = await getJSON<Start>(pathOf(node), signal);
       if (!isScript(node)) start.file = `${node.id}.alloy`;
+      const of = isScript(node) ? (start.file.endsWith(".lua") ? "lua" : "js") : node.name;
+      start.names = (await getJSON<{ names: Name[] }>(nodePath("/api/v0/completions/", of), signal)).names;
       if (!start.targets) {
         const path = `${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`;
         start.input = await (await request(path, { signal })).text();
@@ -114,6 +117,7 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           <Editor
             file={start.file}
             text={start.text}
+            names={start.names}
             label={isScript(node) ? "Script" : "Block"}
             errors={errors.filter((e) => !e.input && (!e.file || e.file === start.file))}
             onChange={setText}
