@@ -328,8 +328,8 @@ prometheus.exporter.static "one" {
 
 prometheus.scrape "one" {
 	targets         = prometheus.exporter.static.one.targets
-	scrape_interval = "200ms"
-	scrape_timeout  = "200ms"
+	scrape_interval = "2s" // the page shows 200 entries
+	scrape_timeout  = "2s"
 	forward_to      = [my.strict.default.receiver]
 }
 
@@ -372,6 +372,43 @@ return weir.transform {
 	b.shows("replayed.")
 	b.shows("There is nothing in quarantine.")
 	b.screenshot("empty")
+}
+
+// TestUIShadow: the difference that a saved version makes to recent input is shown with the script.
+func TestUIShadow(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+prometheus.exporter.self "weir" { }
+
+prometheus.scrape "weir" {
+	targets         = prometheus.exporter.self.weir.targets
+	scrape_interval = "200ms"
+	scrape_timeout  = "200ms"
+	forward_to      = [my.tidy.default.receiver]
+}
+
+my.tidy "default" {
+	forward_to = [prometheus.echo.default.receiver]
+
+	script {
+		on_reload = "shadow"
+	}
+}
+
+prometheus.echo "default" { }
+`)
+	script := filepath.Join(dir, "scripts/my/tidy.lua")
+	write(t, script, tidyScript("lab"))
+	w := startWeir(t, dir)
+	b := startBrowser(t) // after weir: it ends before weir does
+	b.open(w.link())
+	b.view("node/my.tidy.default?tab=live")
+	b.shows(`site="lab"`)
+	write(t, script, tidyScript("shop"))
+	b.view("node/my.tidy.default?tab=script")
+	b.shows("on recent input")
+	b.shows(`site="shop"`)
+	b.screenshot("difference")
 }
 
 // TestUIReload: break a script, read the error, fix it, watch the reload, and return to the version before.

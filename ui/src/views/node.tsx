@@ -1,7 +1,7 @@
 // One node: what it is, what it does now, its live records and its script.
 
 import type { ComponentChildren } from "preact";
-import { getJSON, type Node, nodePath, type Report } from "../api";
+import { getJSON, type Node, nodePath } from "../api";
 import { Charts, useHistory } from "../parts/chart";
 import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
@@ -11,7 +11,7 @@ import { flowOf, type Shown, useDetails, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
 import { Quarantine } from "./quarantine";
-import { Script } from "./script";
+import { Reports, Script } from "./script";
 import { State } from "./state";
 
 const tabs = [
@@ -89,7 +89,6 @@ function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
   const f = flowOf(n);
   const r = shown.rates.get(n.id);
   const dropped = Object.entries({ ...n.samples?.dropped, ...n.lines?.dropped });
-  const reports = (n.debug as { reports?: Report[] } | null)?.reports ?? [];
   return (
     <>
       {sick && <ErrorBox title={`${n.health.state} for ${age(n.health.time, shown.now)}`} text={n.health.message} />}
@@ -104,12 +103,7 @@ function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
           <Pre>{printable(n.last_error.message)}</Pre>
         </details>
       )}
-      {reports.map((t) => (
-        <section key={t.name}>
-          <h2>{t.name}</h2>
-          <Pre>{printable(t.text, 100_000)}</Pre>
-        </section>
-      ))}
+      <Reports node={n} />
       {n.samples && <Charts node={n.id} now={shown.now} />}
       <dl class="pairs">
         <Pair name="Component">

@@ -1,11 +1,11 @@
 // The script of a node: its versions, the canary, and the way back.
 
 import { useState } from "preact/hooks";
-import { control, getJSON, type Node, request } from "../api";
+import { control, getJSON, type Node, type Report, request } from "../api";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
-import { refresh, useStatus } from "../status";
+import { refresh, useDetails, useStatus } from "../status";
 import { age, printable, short } from "../text";
 import { Diff } from "./diff";
 
@@ -90,6 +90,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
           </button>
         </div>
       )}
+      <Reports node={node} />
       {error && <p class="soft">{printable(error.message)}</p>}
       {!h && !error && <Loading />}
       {h && (
@@ -142,6 +143,22 @@ export function Script({ node, now }: { node: Node; now: number }) {
           )}
         </section>
       )}
+    </>
+  );
+}
+
+/** What the comparison (shadow) and the canary of the new version say. */
+export function Reports({ node }: { node: Node }) {
+  useDetails([node.id]);
+  const reports = (node.debug as { reports?: Report[] } | null)?.reports ?? [];
+  return (
+    <>
+      {reports.map((t) => (
+        <section key={t.name}>
+          <h2>{t.name}</h2>
+          <Pre>{printable(t.text, 100_000)}</Pre>
+        </section>
+      ))}
     </>
   );
 }
