@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,9 +141,10 @@ func TestPlayRefuses(t *testing.T) {
 // much fails.
 func TestPlayIsBounded(t *testing.T) {
 	bubble(t, func(l *harness) {
-		hangs := true
+		var hangs atomic.Bool
+		hangs.Store(true)
 		l.onTake = func(f *fake, _ *batch.Metrics) error {
-			if hangs {
+			if hangs.Load() {
 				time.Sleep(3 * time.Second) // of the bubble
 			}
 			return nil
@@ -155,7 +157,7 @@ func TestPlayIsBounded(t *testing.T) {
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("a client waits for %s", took)
 		}
-		hangs = false
+		hangs.Store(false)
 		if out, err := l.e.Play(context.Background(), "test.pure.p", "test.pure \"p\" { }", upMetrics(t)); err != nil || out.Records.Len() != 2 {
 			t.Errorf("got %d records, %v", out.Records.Len(), err)
 		}

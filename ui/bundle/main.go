@@ -24,7 +24,7 @@ func bundle(dir string) error {
 	res := api.Build(api.BuildOptions{
 		EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"}, {InputPath: "src/style.css", OutputPath: "app"}},
 		Bundle:              true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
-		// What a view imports when it is opened, such as the editor, is in files of its own.
+		// Code that a view imports when it is opened, such as the editor, is in separate files.
 		Splitting: true, ChunkNames: "[name]-[hash]",
 		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact",
