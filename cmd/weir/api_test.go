@@ -673,6 +673,12 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: play, path: plain + "/playground", status: 200, body: `{"text":"return (","metrics":"m 1\n"}`})
 	call(apiCall{route: play, path: plain + "/playground", status: 400, body: "{", header: json})
 	call(apiCall{route: play, path: "/api/v0/control/nowhere/playground", status: 404, header: json})
+	const write, source = "PUT /api/v0/control/{node}/source", plain + "/source"
+	call(apiCall{route: write, path: source, status: 400, body: "{", header: json})
+	call(apiCall{route: write, path: "/api/v0/control/nowhere/source", status: 404, header: json})
+	call(apiCall{route: write, path: source, status: 409, body: `{"text":"return 1","replaces":"x"}`})
+	call(apiCall{route: write, path: source, status: 403, via: w.base, header: map[string]string{"Authorization": "Bearer " + w.http.Token()}, body: `{"text":"return 1","replaces":"x"}`})
+	call(apiCall{route: write, path: source, status: 200, body: fmt.Sprintf(`{"text":%q,"replaces":%q}`, plainScript, plainScript)})
 	get("POST /-/reload", "", 200)
 	w.save("scripts/my/plain.lua", strings.ReplaceAll(plainScript, `"1"`, `"2"`))
 	call(apiCall{route: "POST /-/reload", status: 200, header: json})

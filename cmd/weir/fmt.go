@@ -115,7 +115,7 @@ func (f *formatter) file(path string) error {
 	if err != nil {
 		return err
 	}
-	return f.text(path, string(b), func(formatted string) error { return replaceFile(path, formatted) })
+	return f.text(path, string(b), func(formatted string) error { return files.Rewrite(path, formatted) })
 }
 
 func (f *formatter) text(name, text string, write func(string) error) error {
@@ -153,44 +153,4 @@ func (f *formatter) end() error {
 		return &exitError{code: exitFailed}
 	}
 	return nil
-}
-
-// replaceFile atomically replaces a file by one with the content and with the
-// owner and permissions of the old file. If path is a symbolic link, its target
-// is replaced.
-func replaceFile(path, content string) (err error) {
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	fi, err := os.Stat(resolved)
-	if err != nil {
-		return err
-	}
-	// The name begins with a dot, so that a running weir does not load the file
-	// as a config.
-	tmp, err := os.CreateTemp(filepath.Dir(resolved), ".weir-fmt-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write %s: %w", path, err)
-			_ = os.Remove(tmp.Name()) // report the first error
-		}
-	}()
-	_, err = tmp.WriteString(content)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	if err := keepOwner(tmp.Name(), fi); err != nil {
-		return err
-	}
-	if err := os.Chmod(tmp.Name(), fi.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), resolved)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/tap"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
@@ -251,7 +252,7 @@ func (o *recordOptions) write(t *terminal, text string, calls int) error {
 	}
 	err := createFile(o.out, text)
 	if errors.Is(err, fs.ErrExist) && o.force {
-		err = replaceFile(o.out, text)
+		err = files.Rewrite(o.out, text)
 	}
 	if err != nil {
 		return err

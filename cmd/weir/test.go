@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
@@ -231,7 +232,7 @@ func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	}
 	switch {
 	case o.update:
-		o.Update, o.Write = replaceFile, writeSnapshots
+		o.Update, o.Write = files.Rewrite, writeSnapshots
 	case !o.ci:
 		o.Write = writeSnapshots
 	}
@@ -249,7 +250,7 @@ func writeSnapshots(path, content string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return os.WriteFile(path, []byte(content), 0o666) // subject to the umask
 	}
-	return replaceFile(path, content)
+	return files.Rewrite(path, content)
 }
 
 // run runs the tests once and prints a report.
@@ -343,7 +344,7 @@ func (o *testOptions) reportBenchmarks(t *terminal, r *scripttest.Report) (good 
 	if o.baseline == "" || o.known && !o.update {
 		return !r.Slower(), nil
 	}
-	write := replaceFile
+	write := files.Rewrite
 	if !o.known {
 		write = func(path, text string) error { return os.WriteFile(path, []byte(text), 0o666) } // subject to the umask
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	uiservice "github.com/weir-run/weir/engine/service/ui"
 	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/host"
@@ -103,6 +104,7 @@ func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 type services struct {
 	http      *http.Service
 	telemetry *telemetry.Service
+	ui        *uiservice.Service
 	history   *nodehistory.Recorder
 	audit     *auditlog.Log
 }
@@ -124,10 +126,11 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	}
 	requests := auditlog.New(t.Logger())
 	recorder := nodehistory.New(clock.System{})
-	return &services{telemetry: t, history: recorder, audit: requests, http: http.New(http.Options{
+	allowed := new(uiservice.Service)
+	return &services{telemetry: t, ui: allowed, history: recorder, audit: requests, http: http.New(http.Options{
 		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: manuals(p.catalogs), Completions: completions(p.catalogs), Document: docs.OpenAPI(), History: recorder, Audit: requests,
-		Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
+		Allowed: allowed.Allowed, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
 	})}, nil
 }
 
-func (s *services) all() []service.Service { return []service.Service{s.telemetry, s.http} }
+func (s *services) all() []service.Service { return []service.Service{s.telemetry, s.ui, s.http} }

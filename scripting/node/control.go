@@ -32,6 +32,7 @@ func (c *Component) controls() *controls {
 	m.handle("POST /debug", c.serveDebug, debugOperation)
 	m.handle("GET /playground", c.servePlaygroundStart, playgroundStartOperation)
 	m.handle("POST /playground", c.servePlayground, playgroundOperation)
+	m.handle("PUT /source", c.serveWriteSource, writeSourceOperation)
 	return m
 }
 
@@ -141,6 +142,15 @@ var (
 			"An error of the script is a part of the result.",
 		Body:    PlaygroundRequest{},
 		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
+	}
+	writeSourceOperation = api.Operation{
+		ID: "writeSource", Summary: "Writes the file of the script of a node.",
+		Text: "The file is replaced atomically and keeps its owner and permissions. The reload that follows is that of any other change: if a test fails, the running version stays. " +
+			"weir writes only the file of the script itself, in the folder of scripts.",
+		Body: SourceWrite{},
+		Answers: []api.Answer{api.Plain("The file was written."), api.Refused(http.StatusBadRequest, "The request is invalid."),
+			api.Refused(http.StatusForbidden, "The block `ui` does not allow it, the script ships with weir, the file is outside of the folder of scripts, or it cannot be written."), api.NotFound,
+			{Status: http.StatusConflict, Doc: "The file has another text than `replaces`, and was not written.", Types: []string{api.JSON}, Value: SourceConflict{}}},
 	}
 	profileOperation = api.Operation{
 		ID: "profile", Summary: "Takes a profile of the lines of a script.",

@@ -38,6 +38,7 @@ type memory struct {
 	recorder   host.Recorder
 	debugger   atomic.Pointer[debugger] // nil: nobody debugs the node
 	playing    sync.Mutex               // held while the playground runs a script
+	writing    sync.Mutex               // held while the file of the script is written
 	canaryTurn chan struct{}            // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex

@@ -10,6 +10,7 @@ type Script struct {
 	Name       string // name of the block
 	Version    string // changes with the files of the script
 	File       scripting.File
+	Folder     string // absolute, the folder of scripts that contains the file; "" without
 	Program    scripting.Program
 	Definition *scripting.Definition
 	NewArgs    func() any // creates arguments with their defaults

@@ -307,7 +307,7 @@ func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, 
 	if err != nil {
 		return nil, err
 	}
-	s := &entry{Script: node.Script{Name: name, File: f, Program: p, Definition: p.Definition(), Outside: c.o.Outside, Modules: c.o.Modules}, compilers: c.o.Compilers, dir: c.dir}
+	s := &entry{Script: node.Script{Name: name, File: f, Folder: c.dir, Program: p, Definition: p.Definition(), Outside: c.o.Outside, Modules: c.o.Modules}, compilers: c.o.Compilers, dir: c.dir}
 	s.Recompile = func(f scripting.File) (*node.Script, error) {
 		again := &dependencies{c: c, language: deps.language, embedded: deps.embedded, stored: deps.stored}
 		other, err := c.compile(name, f, again, nil)

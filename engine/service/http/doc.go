@@ -18,6 +18,9 @@
 // components share weir's origin, so browsers are told to isolate their
 // responses (contain.go).
 //
+// The block ui decides whether callers over TCP may see records and write files
+// (allow.go).
+//
 // The block http adds TLS and a password, for TCP only. An immutable posture
 // (posture.go) specifies how connections are accepted. It is replaced when the
 // block, a value that it refers to or a file changes. While the posture is not

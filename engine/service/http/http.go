@@ -25,6 +25,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/service/ui"
 )
 
 // Options are the options of New.
@@ -55,6 +56,8 @@ type Options struct {
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the service; it may be nil.
 	Registerer prometheus.Registerer
+	// Allowed returns what the block ui allows to callers over TCP; nil allows everything.
+	Allowed func() ui.Arguments
 	// Clock times out links and sessions; nil is the system's.
 	Clock clock.Clock
 	// Logger logs errors of serving; nil discards them.

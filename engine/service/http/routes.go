@@ -60,14 +60,14 @@ func (s *Service) table() []route {
 		{"GET /api/v0/log", owned, with(s.serveLog), logOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
-		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
-		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
+		{"GET /api/v0/batch/{id...}", owned, s.withLiveData(with(lastBatch)), batchOperation},
+		{"GET /api/v0/tap/{id...}", owned, s.withLiveData(with(s.tapped)), tapOperation},
 		{"GET /api/v0/top", owned, with(s.top), topOperation},
-		{"GET /api/v0/why/{id...}", owned, with(s.serveWhy), whyOperation},
-		{"GET /api/v0/playground/{id...}", owned, with(servePlaygroundBlock), playgroundBlockOperation},
-		{"POST /api/v0/playground/{id...}", owned, with(servePlay), playBlockOperation},
+		{"GET /api/v0/why/{id...}", owned, s.withLiveData(with(s.serveWhy)), whyOperation},
+		{"GET /api/v0/playground/{id...}", owned, s.withLiveData(with(servePlaygroundBlock)), playgroundBlockOperation},
+		{"POST /api/v0/playground/{id...}", owned, s.withLiveData(with(servePlay)), playBlockOperation},
 		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
-		{"/api/v0/control/{path...}", owned, with(controlHandler), describedByComponents},
+		{"/api/v0/control/{path...}", owned, with(s.controlHandler), describedByComponents},
 		{"GET /debug/pprof/", owned, pprof.Index, profiles},
 		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline, profiles},
 		{"GET /debug/pprof/profile", owned, s.cpuProfile, profiles},
@@ -191,10 +191,14 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 }
 
 // controlHandler passes a request to the Control handler of a component.
-func controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+func (s *Service) controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id, c := componentOf(host, r.PathValue("path"))
 	if c == nil {
 		nethttp.Error(w, fmt.Sprintf("no component runs as %s", id), nethttp.StatusNotFound)
+		return
+	}
+	if why := s.refusesControl(r, strings.TrimPrefix(r.PathValue("path"), id)); why != "" {
+		nethttp.Error(w, why, nethttp.StatusForbidden)
 		return
 	}
 	h, ok := c.(component.Controller)

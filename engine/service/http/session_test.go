@@ -125,6 +125,16 @@ func TestSession(t *testing.T) {
 		t.Errorf("a session made a link: got %d", status)
 	}
 
+	// A change needs the secret ID of the session in its path: the cookie, which a browser
+	// sends by itself, is not enough.
+	cookie := in.Transport.(inSession).cookies[0].String()
+	for path, want := range map[string]int{"/-/reload": 401, "/s/x/-/reload": 401, session(t, s).Transport.(inSession).base + "/-/reload": 401, prefix + "/-/reload": 200} {
+		before := h.reloads
+		if status, _ := get(t, c, "POST", base+path, "Cookie", cookie, "Origin", base, "Sec-Fetch-Site", "same-origin"); status != want || h.reloads-before != map[int]int{200: 1}[want] {
+			t.Errorf("POST %s with the cookie: got %d and %d reloads, want %d", path, status, h.reloads-before, want)
+		}
+	}
+
 	// The path without the cookie is nothing, nor is the cookie of another session.
 	if status, _ := get(t, c, "GET", base+prefix+"/"); status != 401 {
 		t.Errorf("without the cookie: got %d", status)

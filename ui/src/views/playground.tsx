@@ -6,6 +6,7 @@ import { control, getJSON, type Name, type Node, nodePath, request, type TapEven
 import { Editor } from "../parts/editor";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
+import { WriteToDisk } from "../parts/write";
 import { plural, printable } from "../text";
 import { EventLine } from "./live";
 
@@ -113,6 +114,7 @@ function Bench({ node, start }: { node: Node; start: Start }) {
             >
               Download
             </a>
+            <WriteToDisk node={node} start={start.text} text={text} />
           </div>
           <Editor
             file={start.file}

@@ -1,15 +1,17 @@
 //go:build unix
 
-package main
+package files_test
 
 import (
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
-// TestReplaceFileKeepsOwner: a file that root writes keeps its owner.
+// TestRewriteKeepsOwner: a file that root writes keeps its owner.
 func TestReplaceFileKeepsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
@@ -21,7 +23,7 @@ func TestReplaceFileKeepsOwner(t *testing.T) {
 	if err := os.Chown(path, 12, 34); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(path, "new"); err != nil {
+	if err := files.Rewrite(path, "new"); err != nil {
 		t.Fatal(err)
 	}
 	fi, err := os.Stat(path)

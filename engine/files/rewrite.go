@@ -1,0 +1,48 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Rewrite atomically replaces a file of the user by one with the content and with the
+// owner and permissions of the old file, which must exist. If path is a symbolic link, its
+// target is replaced. The new file has another name at first, which begins with .weir-.
+func Rewrite(path, content string) (err error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	fi, err := os.Stat(resolved)
+	if err != nil {
+		return err
+	}
+	// The name begins with a dot, so that a running weir does not load the file
+	// as a config.
+	tmp, err := os.CreateTemp(filepath.Dir(resolved), ".weir-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+			_ = os.Remove(tmp.Name()) // report the first error
+		}
+	}()
+	_, err = tmp.WriteString(content)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := keepOwner(tmp.Name(), fi); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp.Name(), fi.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), resolved)
+}
