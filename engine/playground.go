@@ -28,7 +28,7 @@ const (
 	maxPlayLog = 16 << 10
 	// playTime is how long a copy may process its input. Nobody waits for it any longer;
 	// the next copy runs after it has returned.
-	playTime = 2 * time.Second
+	playTime = 5 * time.Second
 )
 
 // errPlayTime is the cause with which a copy ends that takes too long.
