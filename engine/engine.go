@@ -205,9 +205,15 @@ func New(o Options) (*Engine, error) {
 // Nothing is built. The Config contains the files, for Diagnostics.Write.
 func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	cfg, ds := config.Load(path)
-	p, more := e.makePlan(cfg, planMode{})
+	p, ds := e.check(cfg, ds)
 	cfg.Files = p.files
-	return cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
+	return cfg, ds
+}
+
+// check adds the errors of Check to those of reading a config.
+func (e *Engine) check(cfg *config.Config, ds config.Diagnostics) (*plan, config.Diagnostics) {
+	p, more := e.makePlan(cfg, planMode{})
+	return p, append(append(ds, more...), p.brokenOnes()...).Sort()
 }
 
 // brokenOnes returns the errors of the blocks whose registration is broken.

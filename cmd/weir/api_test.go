@@ -132,7 +132,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.save("config/main.alloy", apiConfig)
 	w.save("scripts/my/mark.lua", markScript("1"))
 	w.save("scripts/my/plain.lua", plainScript)
-	services, err := newServices(port{listen: "127.0.0.1:0", catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
+	services, err := newServices(port{listen: "127.0.0.1:0", check: newChecker(filepath.Join(w.dir, "scripts"), w.storage, os.LookupEnv), catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestAPIConforms(t *testing.T) {
 		}
 	}
 	starting := []apiCall{}
-	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/why/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /-/ready"} {
+	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/why/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /api/v0/config", "GET /api/v0/config/check", "GET /-/ready"} {
 		_, path, _ := strings.Cut(route, " ")
 		starting = append(starting, apiCall{route: route, path: concrete(path), status: 503})
 	}
@@ -558,6 +558,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.session(func(base, cookie string) {
 		call(apiCall{route: "GET /api/v0/status", status: 200, via: base, header: map[string]string{"Cookie": cookie}})
 		call(apiCall{route: "GET /api/v0/component/{path}", path: "/api/v0/component/prometheus.exporter.static.s/metrics", status: 403, via: base, header: map[string]string{"Cookie": cookie}})
+		call(apiCall{route: "POST /-/reload/preview", path: "/-/reload/preview?config=/etc", status: 403, via: base, header: map[string]string{"Cookie": cookie, "Accept": "application/json"}})
 	})
 	get("GET /api/v0/openapi.json", "", 200)
 	get("GET /api/v0/status", "", 200)
@@ -567,6 +568,13 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.history.Take(w.e)
 	w.history.Take(w.e)
 	get("GET /api/v0/audit", "", 200)
+	for _, of := range []string{"", "/check"} {
+		text := call(apiCall{route: "GET /api/v0/config" + of, status: 200})
+		if !bytes.Contains(text, []byte("my.mark")) || bytes.Contains(text, []byte("s3cret-password")) {
+			w.t.Errorf("the config%s is not the text of the config without its secret: %s", of, text)
+		}
+	}
+	call(apiCall{route: "GET /api/v0/config", status: 200, header: map[string]string{"Accept": "text/plain"}})
 	get("GET /api/v0/log", "", 200)
 	get("GET /api/v0/graph", "", 200)
 	get("GET /api/v0/docs", "/api/v0/docs?search=journal", 200)

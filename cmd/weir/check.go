@@ -234,22 +234,27 @@ func (w *warnings) checks() *registry.Checks {
 
 // write prints the warnings, sorted by position.
 func (w *warnings) write(t *terminal) error {
-	slices.SortStableFunc(w.found, func(a, b *scripting.Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col)
-	})
-	seen := map[string]bool{} // a file may belong to several scripts
-	for _, e := range w.found {
+	for _, e := range w.sorted() {
 		head, rest, _ := strings.Cut(e.Error(), ": ")
-		text := fmt.Sprintf("%s: %s: %s", head, paint(t.errColor, "33", "warning"), config.Printable(rest))
-		if seen[text] {
-			continue
-		}
-		seen[text] = true
-		if _, err := fmt.Fprintln(t.err, text); err != nil {
+		if _, err := fmt.Fprintf(t.err, "%s: %s: %s\n", head, paint(t.errColor, "33", "warning"), config.Printable(rest)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sorted returns the warnings by position, without repetitions: a file may belong to
+// several scripts.
+func (w *warnings) sorted() []*scripting.Error {
+	slices.SortStableFunc(w.found, func(a, b *scripting.Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col)
+	})
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(w.found), func(e *scripting.Error) bool {
+		text := e.Error()
+		defer func() { seen[text] = true }()
+		return seen[text]
+	})
 }
 
 // looker is an engine that checks a config without running it.
@@ -286,7 +291,11 @@ func lookingEngine(path, scripts, storage string, use scriptsUse) (*looker, erro
 		}
 		return c, err
 	}
-	l.Engine, err = engine.New(engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), StoragePath: storage, Version: version, NoWatch: true})
+	o := engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), StoragePath: storage, Version: version, NoWatch: true}
+	if use.lookupEnv != nil {
+		o.Getenv = func(name string) string { v, _ := use.lookupEnv(name); return v }
+	}
+	l.Engine, err = engine.New(o)
 	if err != nil {
 		return nil, cannotStart(err)
 	}

@@ -171,7 +171,12 @@ Exit codes:
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
 	memory.Start()
 	var catalogs []component.Catalog
-	s, err := newServices(port{o.listen, func() []component.Catalog { return catalogs }}, o.logFormat, t.err)
+	lookupEnv := os.LookupEnv
+	s, err := newServices(port{
+		listen:   o.listen,
+		catalogs: func() []component.Catalog { return catalogs },
+		check:    newChecker(o.scripts, o.storage, func(name string) (string, bool) { return lookupEnv(name) }),
+	}, o.logFormat, t.err)
 	if err != nil {
 		return cannotStart(err)
 	}
@@ -197,7 +202,6 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	defer release()
 
 	var sandboxURL string
-	lookupEnv := os.LookupEnv
 	if o.sandbox {
 		box, err := startSandbox(ctx, t, o.sandboxAddr)
 		if err != nil {

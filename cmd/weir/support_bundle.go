@@ -15,6 +15,7 @@ import (
 
 // bundled are the files of a support bundle that the running weir answers.
 var bundled = []struct{ file, path, about string }{
+	{"config.txt", "/api/v0/config", "the text of the config that runs, with the modules that it imports"},
 	{"status.json", "/api/v0/status", "the config as weir has evaluated it: all nodes with their arguments, health and counters"},
 	{"reloads.json", "/api/v0/reloads", "the last 100 changes of the graph"},
 	{"history.json", "/api/v0/history", "throughput and health of the nodes in the last hour"},
@@ -31,8 +32,8 @@ func supportBundleCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
 		Short: "Write everything that helps to find a problem into one file",
-		Long: `Write a ZIP file about the weir that runs with the storage path: its version, its
-evaluated config, the health and the throughput of its nodes, recent reloads, requested
+		Long: `Write a ZIP file about the weir that runs with the storage path: its version, the
+text of its config and what weir has evaluated it to, the health and the throughput of its nodes, recent reloads, requested
 changes and log lines, its metrics, and profiles. This takes five seconds.
 
 Secrets are masked, and the file contains no records. It does contain the names of hosts,
@@ -106,7 +107,7 @@ func writeBundle(ctx context.Context, dir, out string) (missing, err error) {
 		return nil, err
 	}
 	for _, b := range bundled {
-		answer, err := ask(ctx, dir, http.MethodGet, b.path, "", nil)
+		answer, err := ask(ctx, dir, http.MethodGet, b.path, "text/plain", nil)
 		if err != nil {
 			missing = errors.Join(missing, fmt.Errorf("cannot add %s: %w", b.file, err))
 			continue

@@ -113,6 +113,7 @@ type services struct {
 type port struct {
 	listen   string
 	catalogs func() []component.Catalog // of the components that a config can use; nil if there are none
+	check    checker                    // of the config on disk
 }
 
 // newServices returns the services. logFormat overrides the format in the config.
@@ -128,7 +129,7 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	recorder := nodehistory.New(clock.System{})
 	allowed := new(uiservice.Service)
 	return &services{telemetry: t, ui: allowed, history: recorder, audit: requests, http: http.New(http.Options{
-		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: manuals(p.catalogs), Completions: completions(p.catalogs), Document: docs.OpenAPI(), History: recorder, Audit: requests,
+		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: manuals(p.catalogs), Completions: completions(p.catalogs), Check: p.check, Document: docs.OpenAPI(), History: recorder, Audit: requests,
 		Allowed: allowed.Allowed, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
 	})}, nil
 }

@@ -93,6 +93,9 @@ type Host interface {
 	ReloadEvents(after uint64) (events []ReloadEvent, more <-chan struct{})
 	// Overview returns the state of weir as a whole.
 	Overview() Overview
+	// RunningConfig returns the texts of the files of the config that runs and of the
+	// modules that it imports, by path, without secrets. It takes at most 30 seconds.
+	RunningConfig(ctx context.Context) (map[string]string, error)
 	// PreviewReload returns the changes that a reload would make with the config at
 	// path and the scripts in a folder, "" for those that run, and makes none. It takes
 	// at most 30 seconds. The error is a config.Diagnostics if the config would be refused.

@@ -9,6 +9,7 @@ import { link, type Route, useRoute } from "./route";
 import { refresh, useStatus } from "./status";
 import { age } from "./text";
 import { applyTheme, type Theme, theme } from "./theme";
+import { Config } from "./views/config";
 import { Docs } from "./views/docs";
 import { Graph } from "./views/graph";
 import { NodeView } from "./views/node";
@@ -31,6 +32,7 @@ const views: View[] = [
   { name: "targets", title: "Targets", show: Targets },
   { name: "scripts", title: "Scripts", show: Scripts },
   { name: "reloads", title: "Reloads", show: Reloads },
+  { name: "config", title: "Config", show: Config },
   { name: "docs", title: "Docs", show: Docs },
 ];
 

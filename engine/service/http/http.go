@@ -23,6 +23,7 @@ import (
 
 	"github.com/weir-run/weir/engine/audit"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/history"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/ui"
@@ -41,6 +42,9 @@ type Options struct {
 	// Completions returns the names that an editor completes, for a language or a component.
 	// It may be nil.
 	Completions func(of string) ([]Completion, bool)
+	// Check checks the config at a path. It returns the texts of its files, by path, and
+	// what is wrong with them, both without secrets. If it is nil, nothing is checked.
+	Check func(path string) (files map[string]string, ds config.Diagnostics, err error)
 	// UI contains the files of the web UI: index.html, which is served as /, and the files that
 	// it loads from the folder ui. If it is nil, there is no web UI.
 	UI fs.FS
@@ -88,6 +92,8 @@ type Service struct {
 	closing   chan struct{} // closed when Run is about to end
 
 	posture atomic.Pointer[posture] // how TCP connections are accepted; written under updating
+
+	checking sync.Mutex // held during a check of the config
 
 	// updating is held during a whole Update or Wait, which may read files that do not
 	// respond. mu is not held then: requests need it.

@@ -54,6 +54,9 @@ func (h *host) RequestReload(_ context.Context, canaries bool) ([]service.Reload
 	h.canaries = canaries
 	return h.records, h.reload
 }
+func (h *host) RunningConfig(context.Context) (map[string]string, error) {
+	return map[string]string{"c.alloy": "a.sink \"b\" { }\n"}, h.reload
+}
 func (h *host) PreviewReload(context.Context, string, string) (service.Preview, error) {
 	return service.Preview{}, h.reload
 }

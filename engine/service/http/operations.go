@@ -50,12 +50,13 @@ var (
 	previewOperation = api.Operation{
 		ID: "previewReload", Summary: "Returns what a reload would change, and changes nothing.",
 		Params: []api.Param{
-			{Name: "config", Doc: "The absolute path of another config."},
-			{Name: "scripts", Doc: "The absolute path of another folder of scripts."},
+			{Name: "config", Doc: "The absolute path of another config. It can be given only over the control socket."},
+			{Name: "scripts", Doc: "The absolute path of another folder of scripts. It can be given only over the control socket."},
 		},
 		Answers: []api.Answer{
 			api.OK("The nodes that would change.", service.Preview{}),
 			api.Refused(nethttp.StatusBadRequest, "The config would be refused."),
+			api.Refused(nethttp.StatusForbidden, "A parameter is given, and the request does not come over the control socket."),
 			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting or stops, or the preview takes longer than 30 seconds."),
 		},
 	}
@@ -99,6 +100,22 @@ var (
 		Answers: []api.Answer{
 			{Status: nethttp.StatusOK, Doc: "The state.", Types: []string{api.JSON}, Value: Status{}, Reduced: PublicStatus{}},
 			api.Refused(nethttp.StatusBadRequest, "The request names too many nodes."),
+		},
+	}
+	configOperation = api.Operation{
+		ID: "getConfig", Summary: "Returns the text of the config that runs, with the modules that it imports.",
+		Text: "Secrets are masked. With `Accept: text/plain`, the response has the files one after another.",
+		Answers: []api.Answer{
+			{Status: nethttp.StatusOK, Doc: "The files.", Types: []string{api.JSON, api.Text}, Value: RunningConfig{}},
+			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting or stops, or is busy for more than 30 seconds."),
+		},
+	}
+	checkOperation = api.Operation{
+		ID: "checkConfig", Summary: "Checks the config on disk, as `weir check` does, and formats it.",
+		Text: "Secrets are masked in the texts and in the messages. Lines are those of the file.",
+		Answers: []api.Answer{
+			api.OK("The files on disk and what is wrong with them.", CheckedConfig{}),
+			api.Refused(nethttp.StatusServiceUnavailable, "weir is starting, or cannot read the folder of scripts."),
 		},
 	}
 	auditOperation = api.Operation{

@@ -98,9 +98,15 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 }
 
 // preview returns what a reload would change. The parameters config and scripts are
-// another config and another folder of scripts.
+// another config and another folder of scripts. Only callers over the socket, who can read
+// files anyway, may choose what is read.
 func preview(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	p, err := host.PreviewReload(r.Context(), r.URL.Query().Get("config"), r.URL.Query().Get("scripts"))
+	path, scripts := r.URL.Query().Get("config"), r.URL.Query().Get("scripts")
+	if (path != "" || scripts != "") && callerOf(r).via != overSocket {
+		nethttp.Error(w, "another config or another folder of scripts can be named only over the control socket", nethttp.StatusForbidden)
+		return
+	}
+	p, err := host.PreviewReload(r.Context(), path, scripts)
 	_, refused := errors.AsType[config.Diagnostics](err)
 	switch {
 	case refused:

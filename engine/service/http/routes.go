@@ -44,8 +44,8 @@ func (s *Service) table() []route {
 		{"GET /-/ready", public, with(ready), readyOperation},
 		{"GET /-/healthy", public, with(healthy), healthyOperation},
 		{"POST /-/reload", owned, with(reload), reloadOperation},
-		{"POST /-/reload/preview", socketOnly, with(preview), previewOperation}, // it reads any config
-		{"GET " + linkPath, public, s.openLink, openLinkOperation},              // the token is in the query
+		{"POST /-/reload/preview", owned, with(preview), previewOperation},
+		{"GET " + linkPath, public, s.openLink, openLinkOperation}, // the token is in the query
 		{"POST " + linkPath, socketOnly, with(s.newLink), newLinkOperation},
 		{"GET /api/v0/openapi.json", public, s.serveDocument, documentOperation},
 		{"GET /api/v0/docs", owned, with(s.listDocs), docsOperation},
@@ -53,6 +53,8 @@ func (s *Service) table() []route {
 		{"GET /api/v0/manual/{name}", owned, with(s.serveManual), manualOperation},
 		{"GET /api/v0/completions/{of}", owned, with(s.serveCompletions), completionsOperation},
 		{"GET /api/v0/status", limited, with(status), statusOperation},
+		{"GET /api/v0/config", owned, with(serveConfig), configOperation},
+		{"GET /api/v0/config/check", owned, with(s.checkConfig), checkOperation},
 		{"GET /api/v0/audit", owned, with(s.serveAudit), auditOperation},
 		{"GET /api/v0/events", owned, with(s.serveLive), eventsOperation},
 		{"GET /api/v0/graph", owned, with(s.serveGraph), graphOperation},
