@@ -18,6 +18,9 @@ const apiText = "The HTTP API of weir, over the control socket and the TCP port.
 // apiRoutes returns the descriptions of all routes of weir.
 func apiRoutes() []api.Route {
 	routes := http.Routes()
+	for _, r := range new(commandAPI).routes() {
+		routes = append(routes, r.Route)
+	}
 	for _, r := range node.ControlRoutes() {
 		method, path := r.Split()
 		r.Pattern = method + " /api/v0/control/{node}" + path

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,9 @@ import (
 	"github.com/weir-run/weir/docs"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/api"
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting/registry"
@@ -132,7 +135,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.save("config/main.alloy", apiConfig)
 	w.save("scripts/my/mark.lua", markScript("1"))
 	w.save("scripts/my/plain.lua", plainScript)
-	services, err := newServices(port{listen: "127.0.0.1:0", check: newChecker(filepath.Join(w.dir, "scripts"), w.storage, os.LookupEnv), catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
+	services, err := newServices(port{listen: "127.0.0.1:0", api: &commandAPI{storage: w.storage, build: newBuild(w.storage, []Setting{{Name: "--x", SetBy: "flag"}})}, check: newChecker(filepath.Join(w.dir, "scripts"), w.storage, os.LookupEnv), catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -588,6 +591,14 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/history", "/api/v0/history?since=x", 400)
 	get("GET /api/v0/history", "/api/v0/history?node=nowhere", 404)
 	get("GET /api/v0/reloads", "", 200)
+	get("GET /api/v0/build", "", 200)
+	get("GET /api/v0/journals", "", 200) // there is no storage directory
+	w.journal()
+	if text := call(apiCall{route: "GET /api/v0/journals", status: 200}); !bytes.Contains(text, []byte(`"pending_samples": 0`)) {
+		w.t.Errorf("got no journal: %s", text)
+	}
+	call(apiCall{route: "GET /api/v0/support-bundle", path: "/api/v0/support-bundle?seconds=1", status: 200})
+	get("GET /api/v0/support-bundle", "/api/v0/support-bundle?seconds=60", 400)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=in", 200)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/my.mark.default?of=up", 400)
 	get("GET /api/v0/batch/{id}", "/api/v0/batch/nowhere", 404)
@@ -723,6 +734,18 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	w.save("config/main.alloy", "nonsense {")
 	get("POST /-/reload", "", 400)
 	get("GET /api/v0/status", "", 200)
+}
+
+// journal creates an empty journal in the storage directory.
+func (w *apiWeir) journal() {
+	w.t.Helper()
+	j, err := journal.Open(filepath.Join(w.storage, "journal", "x"), journal.Options{Shards: 2, Owner: journal.Owner{Node: "loki.write.x"}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // profiles profiles a node twice at the same time, of which one is refused.

@@ -74,17 +74,9 @@ func journalStats(out io.Writer, dir, format string) error {
 	if format != "text" && format != "json" {
 		return cannotStart(fmt.Errorf(`--format must be "text" or "json", not %q`, format))
 	}
-	dirs, err := journal.Find(dir)
-	if err != nil && checkStorage(dir) != nil { // otherwise, no sink has created a journal yet
+	reports, err := inspectJournals(dir)
+	if err != nil {
 		return err
-	}
-	reports := []journalReport{}
-	for _, d := range dirs {
-		r, err := inspectJournal(d)
-		if err != nil {
-			return err
-		}
-		reports = append(reports, r)
 	}
 	if format == "json" {
 		e := json.NewEncoder(out)
@@ -105,6 +97,23 @@ func journalStats(out io.Writer, dir, format string) error {
 		}
 	}
 	return nil
+}
+
+// inspectJournals inspects the journals of a storage directory, or one journal.
+func inspectJournals(dir string) ([]journalReport, error) {
+	dirs, err := journal.Find(dir)
+	if err != nil && checkStorage(dir) != nil { // otherwise, no sink has created a journal yet
+		return nil, err
+	}
+	reports := []journalReport{}
+	for _, d := range dirs {
+		r, err := inspectJournal(d)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
 }
 
 // write prints the report as text.

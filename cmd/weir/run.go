@@ -48,6 +48,7 @@ type runOptions struct {
 	testLimit   time.Duration
 	logFormat   string
 	try         tryOptions
+	settings    []Setting // flags and environment variables
 }
 
 func runCommand(t *terminal) *cobra.Command {
@@ -146,6 +147,7 @@ Exit codes:
 			if len(args) == 1 {
 				path = args[0]
 			}
+			o.settings = settingsOf(cmd.Flags(), os.LookupEnv)
 			return run(cmd.Context(), t, o, path)
 		}),
 	}
@@ -176,6 +178,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		listen:   o.listen,
 		catalogs: func() []component.Catalog { return catalogs },
 		check:    newChecker(o.scripts, o.storage, func(name string) (string, bool) { return lookupEnv(name) }),
+		api:      &commandAPI{storage: o.storage, build: newBuild(o.storage, o.settings)},
 	}, o.logFormat, t.err)
 	if err != nil {
 		return cannotStart(err)

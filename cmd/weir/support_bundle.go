@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ var bundled = []struct{ file, path, about string }{
 	{"metrics.txt", "/metrics", "the metrics of weir"},
 	{"goroutines.txt", "/debug/pprof/goroutine?debug=2", "what weir is doing"},
 	{"heap.pb.gz", "/debug/pprof/heap", "what is in memory, for go tool pprof"},
-	{"cpu.pb.gz", "/debug/pprof/profile?seconds=5", "five seconds of CPU time, for go tool pprof"},
+	{"cpu.pb.gz", "/debug/pprof/profile?seconds=%d", "CPU time of some seconds, for go tool pprof"},
 }
 
 func supportBundleCommand(t *terminal) *cobra.Command {
@@ -55,7 +56,7 @@ runs with the storage path.`,
 				return err
 			}
 			if out == "" {
-				out = "weir-support-" + time.Now().Format("20060102-150405") + ".zip"
+				out = bundleName(time.Now())
 			}
 			// A weir that does not run leaves no file.
 			if _, err := readAnswer(ask(cmd.Context(), dir, http.MethodGet, "/-/ready", "text/plain", nil)); err != nil {
@@ -63,7 +64,9 @@ runs with the storage path.`,
 					return err
 				}
 			}
-			missing, err := writeBundle(cmd.Context(), dir, out)
+			missing, err := createBundle(cmd.Context(), out, func(ctx context.Context, path string) (io.ReadCloser, error) {
+				return ask(ctx, dir, http.MethodGet, path, "text/plain", nil)
+			})
 			if err != nil {
 				return fmt.Errorf("cannot write the support bundle: %w", err)
 			}
@@ -76,8 +79,20 @@ runs with the storage path.`,
 	return cmd
 }
 
-// writeBundle writes a bundle. missing joins the reasons why files are not in it.
-func writeBundle(ctx context.Context, dir, out string) (missing, err error) {
+// bundleName returns the usual name of a bundle.
+func bundleName(now time.Time) string {
+	return "weir-support-" + now.Format("20060102-150405") + ".zip"
+}
+
+// getter returns the answer of weir to a request for a path. It accepts text.
+type getter func(ctx context.Context, path string) (io.ReadCloser, error)
+
+// bundleSeconds is the usual time for which a bundle measures CPU time.
+const bundleSeconds = 5
+
+// createBundle writes a bundle to a new file. missing joins the reasons why files are not
+// in it.
+func createBundle(ctx context.Context, out string, get getter) (missing, err error) {
 	f, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -87,7 +102,12 @@ func writeBundle(ctx context.Context, dir, out string) (missing, err error) {
 			os.Remove(out)
 		}
 	}()
-	z := zip.NewWriter(f)
+	return writeBundle(ctx, f, get, bundleSeconds)
+}
+
+// writeBundle writes a bundle. missing joins the reasons why files are not in it.
+func writeBundle(ctx context.Context, out io.Writer, get getter, seconds int) (missing, err error) {
+	z := zip.NewWriter(out)
 	now := time.Now()
 	add := func(name string) (io.Writer, error) {
 		return z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: now})
@@ -107,7 +127,11 @@ func writeBundle(ctx context.Context, dir, out string) (missing, err error) {
 		return nil, err
 	}
 	for _, b := range bundled {
-		answer, err := ask(ctx, dir, http.MethodGet, b.path, "text/plain", nil)
+		path := b.path
+		if strings.Contains(path, "%d") {
+			path = fmt.Sprintf(path, seconds)
+		}
+		answer, err := get(ctx, path)
 		if err != nil {
 			missing = errors.Join(missing, fmt.Errorf("cannot add %s: %w", b.file, err))
 			continue

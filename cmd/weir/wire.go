@@ -114,6 +114,7 @@ type port struct {
 	listen   string
 	catalogs func() []component.Catalog // of the components that a config can use; nil if there are none
 	check    checker                    // of the config on disk
+	api      *commandAPI                // nil: the routes of commands are not served
 }
 
 // newServices returns the services. logFormat overrides the format in the config.
@@ -128,10 +129,15 @@ func newServices(p port, logFormat string, log io.Writer) (*services, error) {
 	requests := auditlog.New(t.Logger())
 	recorder := nodehistory.New(clock.System{})
 	allowed := new(uiservice.Service)
-	return &services{telemetry: t, ui: allowed, history: recorder, audit: requests, http: http.New(http.Options{
+	s := &services{telemetry: t, ui: allowed, history: recorder, audit: requests, http: http.New(http.Options{
+		Routes: p.api.routes(),
 		Listen: p.listen, UI: ui.Files(), Docs: documentation(), Manual: manuals(p.catalogs), Completions: completions(p.catalogs), Check: p.check, Document: docs.OpenAPI(), History: recorder, Audit: requests,
 		Allowed: allowed.Allowed, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger(), Log: t.Recent,
-	})}, nil
+	})}
+	if p.api != nil {
+		p.api.handler = s.http.Handler()
+	}
+	return s, nil
 }
 
 func (s *services) all() []service.Service { return []service.Service{s.telemetry, s.ui, s.http} }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -145,7 +146,8 @@ func (s *schemas) add(object *schema, t reflect.Type, comments map[string]string
 		if text := comments[f.Name]; text != "" {
 			of.Description = text
 		}
-		if object.Properties[tag] = of; !optional {
+		// A field takes the place of one with its name in an embedded struct.
+		if object.Properties[tag] = of; !optional && !slices.Contains(object.Required, tag) {
 			object.Required = append(object.Required, tag)
 		}
 	}

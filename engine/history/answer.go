@@ -16,6 +16,8 @@ type History struct {
 	// Total is the history of all nodes together. In is what the nodes sent that get
 	// nothing from other nodes, and Out is what the nodes sent that send to no other node.
 	Total Series `json:"total"`
+	// Weir is the history of weir as a whole. It is missing if nodes were asked for.
+	Weir *Process `json:"weir,omitempty"`
 	// Nodes are the nodes that were asked for, in this order.
 	Nodes []Node `json:"nodes"`
 	// Health are the changes of health, the oldest first, of the nodes that were asked
@@ -60,6 +62,9 @@ func (r *Recorder) Since(t time.Time, ids []string) (h History, missing string) 
 		}
 	}
 	h.Total = r.total.shown(slots)
+	if len(ids) == 0 {
+		h.Weir = r.process.shown(slots)
+	}
 	for _, id := range ids {
 		n := r.nodes[id]
 		if n == nil && r.health[id] == nil {

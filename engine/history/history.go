@@ -40,6 +40,7 @@ type Recorder struct {
 	points  int           // that were taken; point n is in slot n % Points
 	times   [Points]int64 // Unix milliseconds
 	total   series
+	process process
 	nodes   map[string]*node
 	omitted int // nodes that are not recorded because there are too many
 	health  map[string]*health
@@ -63,7 +64,7 @@ type health struct {
 
 // New returns a Recorder without points.
 func New(c clock.Clock) *Recorder {
-	return &Recorder{clock: c, nodes: map[string]*node{}, health: map[string]*health{}}
+	return &Recorder{clock: c, process: newProcess(), nodes: map[string]*node{}, health: map[string]*health{}}
 }
 
 // Run takes a point every 10 seconds until ctx ends.
@@ -84,7 +85,7 @@ func (r *Recorder) Run(ctx context.Context, host service.Host) {
 // Take takes a point.
 func (r *Recorder) Take(host service.Host) {
 	// Components are asked for their queues, so nothing is locked.
-	infos, overview := host.ListComponents(), host.Overview()
+	infos, overview, changes := host.ListComponents(), host.Overview(), host.Reloads()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := overview.Time
@@ -101,6 +102,7 @@ func (r *Recorder) Take(host service.Host) {
 		}
 	}
 	var sum total
+	var fromLines Value // log lines per second from sources
 	r.omitted = 0
 	for _, i := range infos {
 		if i.Stats == nil {
@@ -124,6 +126,9 @@ func (r *Recorder) Take(host service.Host) {
 		}
 		n.set(slot, p)
 		sum.add(p, !fed[i.ID], len(i.SendsTo) == 0)
+		if !fed[i.ID] {
+			fromLines += n.last.linesSince(before)
+		}
 	}
 	if r.points > 0 {
 		r.total.set(slot, sum.point())
@@ -133,7 +138,9 @@ func (r *Recorder) Take(host service.Host) {
 			delete(r.nodes, id)
 		}
 	}
-	r.takeHealth(append(infos, overview.Services...), now)
+	infos = append(infos, overview.Services...)
+	r.process.take(slot, now, max(sum[in]-fromLines, 0), fromLines, infos, changes)
+	r.takeHealth(infos, now)
 	r.points++
 }
 

@@ -24,6 +24,7 @@ type host struct {
 	clock    *clocktest.Fake
 	nodes    []service.Info
 	services []service.Info
+	reloads  []service.Reload
 }
 
 func newHost() (*host, *history.Recorder) {
@@ -32,6 +33,7 @@ func newHost() (*host, *history.Recorder) {
 }
 
 func (h *host) ListComponents() []service.Info { return append([]service.Info{}, h.nodes...) }
+func (h *host) Reloads() []service.Reload      { return h.reloads }
 func (h *host) Overview() service.Overview {
 	return service.Overview{Time: h.clock.Now(), Services: h.services}
 }

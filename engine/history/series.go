@@ -87,6 +87,7 @@ type counts struct {
 	point            int         // when they were read
 	time             time.Time
 	in, out, dropped uint64
+	lines            uint64 // of out
 	waiting          int64
 	oldest           time.Duration
 }
@@ -97,6 +98,7 @@ func countsOf(i service.Info, now time.Time, point int) counts {
 	c := counts{
 		stats: s, point: point, time: now, waiting: i.Backlog.Samples + i.Backlog.Lines,
 		in: s.In.Load() + s.LinesIn.Load(), out: s.Out.Load() + s.LinesOut.Load(), dropped: s.Lost(),
+		lines: s.LinesOut.Load(),
 	}
 	if t := i.Backlog.Oldest; !t.IsZero() {
 		c.oldest = max(now.Sub(t), 0) // the clock may have been set back
@@ -117,6 +119,15 @@ func (c counts) since(before counts) (p point, ok bool) {
 	p[in], p[out], p[dropped] = rate(c.in, before.in), rate(c.out, before.out), rate(c.dropped, before.dropped)
 	p[waiting], p[oldest] = Value(c.waiting), Value(c.oldest.Seconds())
 	return p, true
+}
+
+// linesSince returns the log lines per second that were sent since earlier counts, for
+// which since has returned rates.
+func (c counts) linesSince(before counts) Value {
+	if before.stats != c.stats {
+		before.lines = 0
+	}
+	return Value(float64(c.lines-min(before.lines, c.lines)) / c.time.Sub(before.time).Seconds())
 }
 
 // total is the sum of all nodes: in is what sources sent, and out is what sinks sent.

@@ -58,7 +58,7 @@ type SegmentReport struct {
 // that cannot be read are problems in the report. An error is an error of each,
 // or means that dir cannot be read at all.
 func Inspect(dir string, each func(Block) error) (Report, error) {
-	r := Report{Dir: dir}
+	r := Report{Dir: dir, Segments: []SegmentReport{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return r, fmt.Errorf("cannot read journal: %w", err)

@@ -9,9 +9,13 @@ import { link, type Route, useRoute } from "./route";
 import { refresh, useStatus } from "./status";
 import { age } from "./text";
 import { applyTheme, type Theme, theme } from "./theme";
+import { BuildView } from "./views/build";
 import { Config } from "./views/config";
 import { Docs } from "./views/docs";
 import { Graph } from "./views/graph";
+import { Journals } from "./views/journals";
+import { Log } from "./views/log";
+import { Metrics } from "./views/metrics";
 import { NodeView } from "./views/node";
 import { Overview } from "./views/overview";
 import { Reloads } from "./views/reloads";
@@ -32,7 +36,11 @@ const views: View[] = [
   { name: "targets", title: "Targets", show: Targets },
   { name: "scripts", title: "Scripts", show: Scripts },
   { name: "reloads", title: "Reloads", show: Reloads },
+  { name: "journals", title: "Journals", show: Journals },
   { name: "config", title: "Config", show: Config },
+  { name: "metrics", title: "Metrics", show: Metrics },
+  { name: "log", title: "Log", show: Log },
+  { name: "build", title: "Build", show: BuildView },
   { name: "docs", title: "Docs", show: Docs },
 ];
 

@@ -12,6 +12,17 @@ export function count(n: number): string {
   return n >= 100 || Number.isInteger(n) ? n.toFixed(0) : n.toFixed(1);
 }
 
+/** A size with a binary unit. */
+export function bytes(n: number): string {
+  let unit = 0;
+  let v = n;
+  while (v >= 1024 && unit < 4) {
+    v /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? v : v.toFixed(1)} ${["B", "KiB", "MiB", "GiB", "TiB"][unit]}`;
+}
+
 export const rate = (n: number | undefined) => (n === undefined ? "–" : `${count(n)}/s`);
 
 export function duration(ms: number): string {

@@ -75,3 +75,43 @@ prometheus.remote_write "far" {
 		t.Errorf("the file was changed: %v", err)
 	}
 }
+
+// TestUIJournals: what waits for an endpoint that does not respond is seen with its limits and its
+// reason, in the view and in the files.
+func TestUIJournals(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.view("journals")
+	b.shows("prometheus.remote_write.dead")
+	b.shows("does not accept data")
+	b.shows("connection refused")
+	b.shows("10GiB, then sources wait; dropped after 8h")
+	b.click("Read the journals")
+	b.shows("the oldest for")
+	b.do(`document.querySelector("main details").open = true`)
+	b.shows("Blocks that wait")
+	b.screenshot("journals")
+}
+
+// TestUIMetrics: the metrics of weir are found, its log is filtered, its flags and where they were
+// set are listed, and a support bundle is downloaded.
+func TestUIMetrics(t *testing.T) {
+	_, b, _ := startUI(t)
+	b.view("metrics?filter=weir_component_health")
+	b.shows("prometheus.scrape.weir")
+	b.await("other metrics are left out", `![...document.querySelectorAll("main code")].some(e => e.innerText.includes("go_threads"))`)
+	b.await("the charts have points", `document.querySelector(".chart [aria-label^='Memory']")`)
+	b.screenshot("metrics")
+
+	b.view("log")
+	b.shows("started")
+	b.do(`const s = document.querySelector("main select"); s.value = "error"; s.dispatchEvent(new Event("change", {bubbles: true}))`)
+	b.await("only errors are shown", `document.querySelectorAll(".log div").length == document.querySelectorAll(".log .error").length`)
+	b.await("the URL has the level", `location.hash.includes("level=error")`)
+
+	b.view("build?filter=storage.path")
+	b.shows("--storage.path")
+	b.await("the flag was set", `[...document.querySelectorAll("main td")].some(e => e.innerText == "flag")`)
+	b.do(`fetch(document.querySelector("a[download]").href + "?seconds=1").then(r => r.blob())
+		.then(f => f.slice(0, 2).text()).then(text => { document.title = "bundle " + text })`)
+	b.await("the bundle is a ZIP file", `document.title == "bundle PK"`)
+}

@@ -96,7 +96,10 @@ func TestUI(t *testing.T) {
 		{"scripts", "scripts", []string{"my.tidy.default", "tidy.lua"}},
 		{"reloads", "reloads", []string{"start", "my.tidy.default", "compile"}},
 		{"config", "config", []string{"The config on disk has no mistakes", "A reload would change no node", `my.tidy "default" {`}},
-		{"config-diff", "config?tab=diff", []string{"The files on disk are those that run"}},
+		{"journals", "journals", []string{"prometheus.remote_write.dead", "does not accept data", "connection refused", "10GiB, then sources wait"}},
+		{"metrics", "metrics?filter=weir_component_health", []string{"weir_component_health", "CPU, in cores"}},
+		{"log", "log?level=info", []string{"started", "the newest first"}},
+		{"build", "build", []string{"Storage path", "--storage.path", "flag", "Download a support bundle"}},
 		{"docs", "docs/operating", []string{"Operating weir", "Hot reload", "weir journal stats"}},
 		{"search", "docs?search=live+records", []string{"Found for “live records”", "Operating weir – Live records"}},
 		{"lost", "no-such-view", []string{"There is no such view."}},
@@ -511,7 +514,7 @@ return weir.transform {
 	b.open(w.link())
 	b.shows("my.evil.default")
 	for _, view := range []string{"", "graph", "node/my.evil.default", "node/my.evil.default?tab=live", "node/my.evil.default?tab=live&side=diff", "node/my.evil.default?tab=script",
-		"node/prometheus.echo.default?tab=live", "targets", "scripts", "reloads", "config", "config?tab=disk", "node/%3Cimg%20src=x%20onerror=alert(1)%3E", "docs?search=%3Cscript%3Ealert(1)%3C/script%3E", "docs/%3Cscript%3E", "%E0%A4%A"} {
+		"node/prometheus.echo.default?tab=live", "targets", "scripts", "reloads", "config", "config?tab=disk", "journals", "metrics", "metrics?filter=%3Cscript%3E", "log", "build", "node/%3Cimg%20src=x%20onerror=alert(1)%3E", "docs?search=%3Cscript%3Ealert(1)%3C/script%3E", "docs/%3Cscript%3E", "%E0%A4%A"} {
 		if strings.HasPrefix(view, "docs/") {
 			b.complaints("404")
 		}

@@ -42,6 +42,8 @@ type Options struct {
 	// Completions returns the names that an editor completes, for a language or a component.
 	// It may be nil.
 	Completions func(of string) ([]Completion, bool)
+	// Routes are routes of the program that need credentials.
+	Routes []Route
 	// Check checks the config at a path. It returns the texts of its files, by path, and
 	// what is wrong with them, both without secrets. If it is nil, nothing is checked.
 	Check func(path string) (files map[string]string, ds config.Diagnostics, err error)

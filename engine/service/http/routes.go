@@ -26,6 +26,12 @@ type route struct {
 	api.Operation
 }
 
+// Route is a route of the program that uses the service.
+type Route struct {
+	api.Route
+	Handler func(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request)
+}
+
 // table returns the service's own routes with their access.
 func (s *Service) table() []route {
 	with := func(f func(service.Host, nethttp.ResponseWriter, *nethttp.Request)) nethttp.HandlerFunc {
@@ -76,6 +82,9 @@ func (s *Service) table() []route {
 		{"GET /debug/pprof/symbol", owned, pprof.Symbol, profiles},
 		{"POST /debug/pprof/symbol", owned, pprof.Symbol, profiles},
 		{"GET /debug/pprof/trace", owned, pprof.Trace, profiles},
+	}
+	for _, r := range s.o.Routes {
+		routes = append(routes, route{r.Pattern, owned, with(r.Handler), r.Operation})
 	}
 	if s.o.Gatherer != nil {
 		routes = append(routes, route{"GET /metrics", public, promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{

@@ -28,6 +28,7 @@ export interface History {
   step: number;
   times: number[];
   total: Series;
+  weir?: { cpu?: Values; memory?: Values; samples?: Values; lines?: Values; unhealthy?: Values; reloads?: Values };
   nodes: (Series & { id: string })[];
   health: HealthChange[];
 }

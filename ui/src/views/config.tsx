@@ -59,9 +59,9 @@ const tabs = [
 
 export function Config({ route }: { route: Route }) {
   const [asked, ask] = useState(0);
-  const reload = useStatus().status?.reload?.time ?? "";
-  const running = useLoad((signal) => getJSON<Running>("/api/v0/config", signal), [reload, asked]);
-  const checked = useLoad((signal) => getJSON<Checked>("/api/v0/config/check", signal), [reload, asked]);
+  const { reloads } = useStatus();
+  const running = useLoad((signal) => getJSON<Running>("/api/v0/config", signal), [reloads, asked]);
+  const checked = useLoad((signal) => getJSON<Checked>("/api/v0/config/check", signal), [reloads, asked]);
   const tab = route.query.get("tab") ?? "";
   return (
     <>
@@ -74,7 +74,7 @@ export function Config({ route }: { route: Route }) {
       </div>
       <p class="soft">Secrets are masked. Syntax errors mask all strings of their block.</p>
       <Diagnostics checked={checked} />
-      <Changes deps={[reload, asked]} sort={route.query.get("sort") ?? ""} />
+      <Changes deps={[reloads, asked]} sort={route.query.get("sort") ?? ""} />
       <nav class="tabs" aria-label="Texts">
         {tabs.map((t) => (
           <a key={t.name} href={link(["config"], { tab: t.name })} aria-current={t.name === tab ? "page" : undefined}>
