@@ -104,7 +104,7 @@ func (s *Service) serveCompletions(_ service.Host, w nethttp.ResponseWriter, r *
 		c.Names, ok = s.o.Completions(of)
 	}
 	if !ok {
-		nethttp.Error(w, fmt.Sprintf("there are no completions for %s: use lua, js or the name of a component", of), nethttp.StatusNotFound)
+		nethttp.Error(w, fmt.Sprintf("there are no completions for %s: use a language of scripts or the name of a component", of), nethttp.StatusNotFound)
 		return
 	}
 	writeJSON(w, c)
