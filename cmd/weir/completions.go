@@ -15,6 +15,9 @@ import (
 // scripts in a language use, or the arguments of a component of the catalogs.
 func completions(catalogs func() []component.Catalog) func(of string) ([]http.Completion, bool) {
 	return func(of string) ([]http.Completion, bool) {
+		if of == "ts" {
+			of = string(api.JS) // the names are the same
+		}
 		if of == string(api.Lua) || of == string(api.JS) {
 			return scriptCompletions(api.Lang(of)), true
 		}

@@ -90,7 +90,7 @@ var (
 	}
 	completionsOperation = api.Operation{
 		ID: "listCompletions", Summary: "Returns the names that an editor can complete in a script or in a block.",
-		Params:  []api.Param{{Name: "of", Doc: "A language of scripts, by the ending of its files (that of TypeScript has the completions of JavaScript), or the name of a component, such as `prometheus.relabel`."}},
+		Params:  []api.Param{{Name: "of", Doc: "The ending of the files of a language of scripts, or the name of a component, such as `prometheus.relabel`."}},
 		Answers: []api.Answer{api.OK("The names.", Completions{}), api.Refused(nethttp.StatusNotFound, "There is no such language or component.")},
 	}
 	statusOperation = api.Operation{
