@@ -96,7 +96,7 @@ func TestUI(t *testing.T) {
 		{"scripts", "scripts", []string{"my.tidy.default", "tidy.lua"}},
 		{"reloads", "reloads", []string{"start", "my.tidy.default", "compile"}},
 		{"config", "config", []string{"The config on disk has no mistakes", "A reload would change no node", `my.tidy "default" {`}},
-		{"journals", "journals", []string{"prometheus.remote_write.dead", "does not accept data", "connection refused", "10GiB, then sources wait"}},
+		{"journals", "journals", []string{"prometheus.remote_write.dead", "does not accept data", "connection refused"}},
 		{"metrics", "metrics?filter=weir_component_health", []string{"weir_component_health", "CPU, in cores"}},
 		{"log", "log?level=info", []string{"started", "the newest first"}},
 		{"build", "build", []string{"Storage path", "--storage.path", "flag", "Download a support bundle"}},
