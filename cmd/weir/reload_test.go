@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -45,7 +46,7 @@ import (
 //	         numbers from 0.
 //	send     the input is sent to test.source; with "send N", N times
 //	output   what arrives at test.sink when the input is sent, sorted
-//	canary   a canary has begun
+//	canary   the running version has a canary
 //	pass D   the duration D passes
 //	half D   D passes once the watcher has noticed the last update, which is half a save:
 //	         the watcher waits for the rest, which is the next update
@@ -110,7 +111,7 @@ func playReloads(t *testing.T, a *txtar.Archive) {
 			h.send()
 			h.expect(f, h.sink.take())
 		case "canary":
-			h.await(h.canaries, "a canary")
+			h.awaitCanary()
 		case "pass":
 			h.clock.Advance(h.duration(rest))
 		case "half":
@@ -257,6 +258,39 @@ func (h *reloads) await(c <-chan struct{}, what string) {
 	case <-ctx.Done():
 		h.t.Fatalf("waited %s for %s; the last records are %+v", reloadPatience, what, h.e.Reloads())
 	}
+}
+
+// awaitCanary waits until a version that runs has a canary. If the change is one of
+// arguments too, a canary begins beside the version that runs, and moves to the one that is
+// built with the new arguments.
+func (h *reloads) awaitCanary() {
+	h.t.Helper()
+	h.await(h.canaries, "a canary")
+	if _, err := h.e.RunningConfig(h.t.Context()); err != nil { // the worker answers after it has built what it wanted to build
+		h.t.Fatal(err)
+	}
+	for !h.hasCanary() {
+		h.await(h.canaries, "a canary of the version that runs")
+	}
+}
+
+func (h *reloads) hasCanary() bool {
+	h.t.Helper()
+	for _, i := range h.e.ListComponents() {
+		c, ok := h.e.GetComponent(i.ID)
+		d, debugs := c.(component.Debugger)
+		if !ok || !debugs {
+			continue
+		}
+		info, err := json.Marshal(d.DebugInfo())
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if bytes.Contains(info, []byte(`"canary":`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // nextRecord waits for the next record of a change.
