@@ -261,7 +261,7 @@ func (h *reloads) await(c <-chan struct{}, what string) {
 }
 
 // awaitCanary waits until a version that runs has a canary. If the change is one of
-// arguments too, a canary begins beside the version that runs, and moves to the one that is
+// arguments too, a canary begins next to the version that runs, and moves to the one that is
 // built with the new arguments.
 func (h *reloads) awaitCanary() {
 	h.t.Helper()
