@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -98,29 +97,12 @@ func (c *commandAPI) get(ctx context.Context, path string) (io.ReadCloser, error
 		return nil, fmt.Errorf("cannot ask weir: %w", err)
 	}
 	req.Header.Set("Accept", "text/plain")
-	a := &answer{header: http.Header{}, status: http.StatusOK}
-	c.handler.ServeHTTP(a, req)
+	a := askHandler(c.handler, req)
 	if a.status >= 300 {
 		return nil, &refusedError{a.status, config.Printable(strings.TrimSpace(a.body.String()))}
 	}
 	return io.NopCloser(&a.body), nil
 }
-
-// answer keeps an answer in memory.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header returns the headers.
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader sets the status.
-func (a *answer) WriteHeader(status int) { a.status = status }
-
-// Write adds to the body.
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")

@@ -43,29 +43,15 @@ func hostMetrics() (in scripttest.Input, err error) {
 		handlers = append([]http.Handler{c.(component.HTTPHandler).Handler()}, handlers...)
 	}
 	for _, h := range handlers {
-		answer := &page{header: http.Header{}, status: http.StatusOK}
 		req, err := http.NewRequest(http.MethodGet, "/metrics", nil)
 		if err != nil {
 			return in, err
 		}
-		h.ServeHTTP(answer, req)
+		answer := askHandler(h, req)
 		if answer.status != http.StatusOK {
-			return in, fmt.Errorf("cannot collect the metrics of this host: %s", strings.TrimSpace(answer.String()))
+			return in, fmt.Errorf("cannot collect the metrics of this host: %s", strings.TrimSpace(answer.body.String()))
 		}
-		in.Text += answer.String()
+		in.Text += answer.body.String()
 	}
 	return in, nil
 }
-
-// page keeps what a handler answers.
-type page struct {
-	strings.Builder
-	header http.Header
-	status int
-}
-
-// Header returns the headers.
-func (p *page) Header() http.Header { return p.header }
-
-// WriteHeader keeps the status.
-func (p *page) WriteHeader(status int) { p.status = status }
