@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/tap"
 	"github.com/weir-run/weir/scripting"
@@ -146,9 +145,7 @@ func (c *Component) play(ctx context.Context, req PlaygroundRequest) (*Playgroun
 	if err != nil {
 		return res, err
 	}
-	var secrets []string
-	config.Secrets(c.args, func(s string) { secrets = append(secrets, s) })
-	p.Mask(secrets)
+	p.Mask(c.secrets())
 	t := r.c.kind.(*transform)
 	text := batch.TextOptions{Source: batch.NewPushSource(), T: c.opts.Clock.Now().UnixMilli()}
 	var metrics, logs error

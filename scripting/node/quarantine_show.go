@@ -83,10 +83,16 @@ func (c *Component) shown(e quarantine.Entry) QuarantineEntry {
 
 // mask masks the secrets of the arguments in a text in which values may be quoted.
 func (c *Component) mask(text string) string {
-	var secrets []string
-	config.Secrets(c.args, func(s string) {
+	secrets := c.secrets()
+	for _, s := range secrets {
 		quoted := strconv.Quote(s)
-		secrets = append(secrets, s, quoted[1:len(quoted)-1])
-	})
+		secrets = append(secrets, quoted[1:len(quoted)-1])
+	}
 	return tap.MaskText(text, secrets)
+}
+
+// secrets returns the secrets in the arguments.
+func (c *Component) secrets() (found []string) {
+	config.Secrets(c.args, func(s string) { found = append(found, s) })
+	return found
 }
