@@ -7,7 +7,7 @@ import { request } from "./api";
 import { ErrorBox } from "./parts/message";
 import { link, type Route, useRoute } from "./route";
 import { refresh, useStatus } from "./status";
-import { age } from "./text";
+import { age, messageOf } from "./text";
 import { applyTheme, type Theme, theme } from "./theme";
 import { BuildView } from "./views/build";
 import { Config } from "./views/config";
@@ -127,7 +127,7 @@ function ReloadButton() {
       await request("/-/reload", { method: "POST" });
       set({ busy: false, error: "" });
     } catch (e) {
-      set({ busy: false, error: e instanceof Error ? e.message : String(e) });
+      set({ busy: false, error: messageOf(e) });
     }
     await refresh();
   };

@@ -55,6 +55,9 @@ export function printable(text: string, limit = maxText): string {
   });
 }
 
+/** The message of something that was thrown. */
+export const messageOf = (e: unknown) => (e instanceof Error ? e.message : String(e));
+
 export const json = (v: unknown) => printable(JSON.stringify(v, null, 2) ?? "", 200_000);
 
 export function isEmpty(v: unknown): boolean {

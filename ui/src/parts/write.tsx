@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { APIError, control, type Node, request } from "../api";
 import { refresh, useStatus } from "../status";
-import { printable } from "../text";
+import { messageOf, printable } from "../text";
 import { ErrorBox, Pre } from "./message";
 
 interface Conflict {
@@ -34,7 +34,7 @@ export function WriteToDisk({ node, start, text }: { node: Node; start: string; 
     } catch (e) {
       const found = e instanceof APIError && e.status === 409 ? parse(e.message) : null;
       if (found) setConflict(found);
-      else setError(e instanceof Error ? e.message : String(e));
+      else setError(messageOf(e));
     }
     setBusy(false);
   };

@@ -8,7 +8,7 @@ import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { nodeLink, type Route } from "../route";
 import { useDetails, useStatus } from "../status";
-import { age, bytes, count, plural, printable } from "../text";
+import { age, bytes, count, messageOf, plural, printable } from "../text";
 
 /** An endpoint in the debug information of a sink. The names of counters depend on the component. */
 interface Endpoint {
@@ -197,7 +197,7 @@ function OnDisk({ now }: { now: number }) {
       const { journals, error } = await getJSON<{ journals: Journal[]; error?: string }>("/api/v0/journals");
       set({ found: journals, error });
     } catch (e) {
-      set({ error: e instanceof Error ? e.message : String(e) });
+      set({ error: messageOf(e) });
     }
   };
   return (

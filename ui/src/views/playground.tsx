@@ -7,7 +7,7 @@ import { Editor } from "../parts/editor";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
 import { WriteToDisk } from "../parts/write";
-import { plural, printable } from "../text";
+import { messageOf, plural, printable } from "../text";
 import { EventLine } from "./live";
 
 interface Start {
@@ -81,7 +81,7 @@ function Bench({ node, start }: { node: Node; start: Start }) {
         setResult((await res.json()) as Result);
         setError("");
       } catch (e) {
-        if (!abort.signal.aborted) setError(e instanceof Error ? e.message : String(e));
+        if (!abort.signal.aborted) setError(messageOf(e));
       }
     }, pause);
     return () => {

@@ -6,7 +6,7 @@ import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
 import { refresh } from "../status";
-import { age, count, plural, printable, short } from "../text";
+import { age, count, messageOf, plural, printable, short } from "../text";
 
 interface Entry {
   id: number;
@@ -52,7 +52,7 @@ export function Quarantine({ node, now, sort }: { node: Node; now: number; sort:
         failed: failed.map((o) => `Entry ${o.id}: ${o.error}`).join("\n"),
       });
     } catch (e) {
-      setOutcome({ text: "", failed: e instanceof Error ? e.message : String(e) });
+      setOutcome({ text: "", failed: messageOf(e) });
     }
     changed((n) => n + 1);
     await refresh();

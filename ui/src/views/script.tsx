@@ -6,7 +6,7 @@ import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
 import { refresh, useDetails, useStatus } from "../status";
-import { age, printable, short } from "../text";
+import { age, messageOf, printable, short } from "../text";
 import { Diff } from "./diff";
 
 interface Version {
@@ -61,7 +61,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
     } catch (e) {
       setOutcome({
         title: "weir has refused the change.",
-        text: e instanceof Error ? e.message : String(e),
+        text: messageOf(e),
         bad: true,
       });
     }
