@@ -34,9 +34,7 @@ prometheus.remote_write "far" {
 }
 `
 	write(t, path, text)
-	w := startWeir(t, dir, "--config.watch=false")
-	b := startBrowser(t)
-	b.open(w.link())
+	_, b := openUI(t, dir, "--config.watch=false")
 	b.view("config")
 	b.shows("The config on disk has no mistakes")
 	b.shows(`password = "(secret)"`)

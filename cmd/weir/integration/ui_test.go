@@ -49,10 +49,17 @@ describe("my.tidy", function()
   end)
 end)
 `)
-	w := startWeir(t, dir)
+	w, b := openUI(t, dir)
+	return w, b, dir
+}
+
+// openUI starts weir with the config in dir, and opens the web UI.
+func openUI(t testing.TB, dir string, flags ...string) (*weirRun, *browser) {
+	t.Helper()
+	w := startWeir(t, dir, flags...)
 	b := startBrowser(t) // after weir: it ends before weir does
 	b.open(w.link())
-	return w, b, dir
+	return w, b
 }
 
 func tidyScript(site string) string {
@@ -186,9 +193,7 @@ prometheus.scrape "all" {
 
 prometheus.echo "default" { }
 `)
-	w := startWeir(t, dir)
-	b := startBrowser(t) // after weir: it ends before weir does
-	b.open(w.link())
+	_, b := openUI(t, dir)
 	b.view("targets?filter=127.0.0.1:2")
 	b.shows("dropped discovery.relabel.all")
 	b.shows(`rule 2 drop (source_labels = ["stage"], regex = "test")`)
@@ -358,9 +363,7 @@ return weir.transform {
 `)
 	}
 	script("a")
-	w := startWeir(t, dir)
-	b := startBrowser(t) // after weir: it ends before weir does
-	b.open(w.link())
+	w, b := openUI(t, dir)
 	b.view("scripts")
 	b.await("the records in quarantine have a link", `document.querySelector("main a[href*='tab=quarantine']")`)
 	b.view("node/my.strict.default?tab=quarantine")
@@ -404,9 +407,7 @@ prometheus.echo "default" { }
 `)
 	script := filepath.Join(dir, "scripts/my/tidy.lua")
 	write(t, script, tidyScript("lab"))
-	w := startWeir(t, dir)
-	b := startBrowser(t) // after weir: it ends before weir does
-	b.open(w.link())
+	_, b := openUI(t, dir)
 	b.view("node/my.tidy.default?tab=live")
 	b.shows(`site="lab"`)
 	write(t, script, tidyScript("shop"))

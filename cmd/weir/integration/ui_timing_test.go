@@ -86,9 +86,7 @@ prometheus.relabel "drop" {
 
 prometheus.echo "default" { }
 `)
-	w := startWeir(b, dir)
-	page := startBrowser(b) // after weir: it ends before weir does
-	page.open(w.link())
+	w, page := openUI(b, dir)
 	page.shows("prometheus.scrape.one")
 	return w, page
 }
