@@ -34,8 +34,9 @@ func supportBundleCommand(t *terminal) *cobra.Command {
 		Use:   "support-bundle",
 		Short: "Write everything that helps to find a problem into one file",
 		Long: `Write a ZIP file about the weir that runs with the storage path: its version, the
-text of its config and what weir has evaluated it to, the health and the throughput of its nodes, recent reloads, requested
-changes and log lines, its metrics, and profiles. This takes five seconds.
+text of its config and what weir has evaluated it to, the health and the throughput of its
+nodes, recent reloads, requested changes and log lines, its metrics, and profiles. This
+takes five seconds.
 
 Secrets are masked, and the file contains no records. It does contain the names of hosts,
 paths and labels: read it before you send it to somebody. If weir cannot answer a request,

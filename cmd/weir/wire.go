@@ -112,7 +112,7 @@ type services struct {
 // port are the options of weir's own port. Without an address, weir does not listen.
 type port struct {
 	listen   string
-	catalogs func() []component.Catalog // of the components that a config can use; nil if there are none
+	catalogs func() []component.Catalog // in which a config finds its components; nil: it has none
 	check    checker                    // of the config on disk
 	api      *commandAPI                // nil: the routes of commands are not served
 }

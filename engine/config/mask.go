@@ -18,9 +18,9 @@ import (
 )
 
 // Masker hides secrets in the text of configs: literals in arguments that are secrets,
-// headers or queries, values with the name of a secret, these secrets wherever else they
-// are written, and what component.HideURLs hides. A statement with a syntax error has none
-// of its strings. Lines stay as they are, so that positions are valid.
+// headers or queries, values whose names are those of secrets, every other place where the
+// same secrets are written, and what component.HideURLs hides. In a statement with a syntax
+// error, it hides all strings. The lines do not move, so positions stay valid.
 type Masker struct {
 	// Args returns a pointer to the arguments of a block, or nil if the block is not known.
 	Args func(block string) any

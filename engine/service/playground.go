@@ -23,7 +23,7 @@ type PlaygroundInput struct {
 	Targets []map[string]string
 }
 
-// PlaygroundOutput is what the copy made of it.
+// PlaygroundOutput is the result of a copy of a node.
 type PlaygroundOutput struct {
 	Records flow.Batches             // that the copy has sent
 	Targets []component.TargetResult // one for each target of the input

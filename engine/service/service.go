@@ -147,7 +147,7 @@ type Info struct {
 	DependsOn []string          // IDs of the nodes it refers to
 	SendsTo   []string          // IDs of the nodes whose receivers are in its arguments; also in DependsOn
 	// Sources returns the files of its registration that exist. It looks for them on disk.
-	// It is nil if there are none.
+	// A registration without files has no such function.
 	Sources  func() []string
 	Version  string // of the registration that runs
 	Trial    *Trial // of a new version that is in progress; nil without
