@@ -1,7 +1,7 @@
 // A copy of a script, or of the block of a node, in an editor. It processes records after each
 // keystroke.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { control, getJSON, type Name, type Node, nodePath, request, type TapEvent } from "../api";
 import { Editor } from "../parts/editor";
 import { useLoad } from "../parts/load";
@@ -28,8 +28,8 @@ interface Result {
   log?: string;
 }
 
-/** How long the user must pause before the script runs. */
-const pause = 80;
+/** How long a change waits for the result of an earlier one, in ms. It then cancels it. */
+const patience = 200;
 
 /** The forms of records that can be pasted. */
 const kinds = [
@@ -69,26 +69,34 @@ function Bench({ node, start }: { node: Node; start: Start }) {
   const [kind, setKind] = useState(firstKind(start));
   const [result, setResult] = useState<Result | null>(null);
   const [error, setError] = useState("");
+  const last = useRef({ abort: new AbortController(), done: Promise.resolve() });
   useEffect(() => {
-    const abort = new AbortController();
-    const timer = setTimeout(async () => {
+    let newest = true;
+    const run = async (signal: AbortSignal) => {
       try {
         const res = await request(pathOf(node), {
           method: "POST",
           body: JSON.stringify({ text, [kind]: input }),
-          signal: abort.signal,
+          signal,
         });
         setResult((await res.json()) as Result);
         setError("");
       } catch (e) {
-        if (!abort.signal.aborted) setError(messageOf(e));
+        if (!signal.aborted) setError(messageOf(e));
       }
-    }, pause);
+    };
+    // Without a pause between the keystrokes, a result is shown as well.
+    Promise.race([last.current.done, new Promise((wake) => setTimeout(wake, patience))]).then(() => {
+      if (!newest) return;
+      last.current.abort.abort();
+      const abort = new AbortController();
+      last.current = { abort, done: run(abort.signal) };
+    });
     return () => {
-      clearTimeout(timer);
-      abort.abort();
+      newest = false;
     };
   }, [text, input, kind]);
+  useEffect(() => () => last.current.abort.abort(), []);
   const errors = result?.errors ?? [];
   const what = isScript(node) ? "script" : "block";
   const offered = kinds.filter((k) => accepts(node, start, k.name));
