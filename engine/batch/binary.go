@@ -43,7 +43,7 @@ func AppendBinary(dst []byte, b *Metrics) []byte {
 			}
 			dst = binary.AppendUvarint(dst, ref)
 			if !known && m != nil {
-				dst = appendString(appendString(appendString(appendString(dst, string(m.Type)), m.Help), m.Unit), m.Family)
+				dst = appendMeta(dst, m)
 			}
 			last, lastRef = m, ref
 		}
@@ -52,6 +52,15 @@ func AppendBinary(dst []byte, b *Metrics) []byte {
 		t = b.T[i]
 		dst = appendBits(dst, b.V[i])
 	}
+	return appendCells(dst, b)
+}
+
+func appendMeta(dst []byte, m *Metadata) []byte {
+	return appendString(appendString(appendString(appendString(dst, string(m.Type)), m.Help), m.Unit), m.Family)
+}
+
+// appendCells appends the sparse columns.
+func appendCells(dst []byte, b *Metrics) []byte {
 	row := 0
 	cell := func(at int) {
 		dst = binary.AppendUvarint(dst, uint64(at-row))
@@ -105,18 +114,24 @@ func AppendLogsBinary(dst []byte, b *Logs) []byte {
 		}
 		dst = binary.AppendVarint(dst, b.T[i]-t)
 		t = b.T[i]
-		switch m := b.MetaOf(i); {
-		case len(m) == 0:
-			dst = append(dst, 0)
-		case len(m) == len(meta) && &m[0] == &meta[0]:
-			dst = append(dst, 1)
-		default:
-			dst = appendBinaryLabels(dst, m, 2)
-			meta = m
-		}
-		dst = appendString(dst, b.Line[i])
+		dst, meta = appendBinaryLine(dst, b, i, meta)
 	}
 	return dst
+}
+
+// appendBinaryLine appends the metadata and the line of a row. meta is the last metadata
+// that was appended; appendBinaryLine returns it for the next row.
+func appendBinaryLine(dst []byte, b *Logs, i int, meta []Label) ([]byte, []Label) {
+	switch m := b.MetaOf(i); {
+	case len(m) == 0:
+		dst = append(dst, 0)
+	case len(m) == len(meta) && &m[0] == &meta[0]:
+		dst = append(dst, 1)
+	default:
+		dst = appendBinaryLabels(dst, m, 2)
+		meta = m
+	}
+	return appendString(dst, b.Line[i]), meta
 }
 
 func appendString(dst []byte, s string) []byte {

@@ -34,7 +34,7 @@ func ParseBinary(data []byte, o BinaryOptions) (*Metrics, error) {
 		var meta *Metadata
 		switch ref := p.uvarint(); {
 		case ref == uint64(len(metas))+1:
-			meta = &Metadata{Type: model.MetricType(p.str()), Help: p.str(), Unit: p.str(), Family: p.str()}
+			meta = p.meta()
 			metas = append(metas, meta)
 		case ref > uint64(len(metas)):
 			p.fail()
@@ -52,9 +52,7 @@ func ParseBinary(data []byte, o BinaryOptions) (*Metrics, error) {
 		}
 		b.Series, b.T, b.V = append(b.Series, s), append(b.T, t), append(b.V, v)
 	}
-	p.histograms(b)
-	p.exemplars(b)
-	p.starts(b)
+	p.cellsOf(b)
 	return b, p.end()
 }
 
@@ -66,7 +64,7 @@ func ParseLogsBinary(data []byte, o BinaryOptions) (*Logs, error) {
 	var streams []*Stream
 	var meta []Label
 	var t int64
-	for i := range rows {
+	for range rows {
 		ref := p.uvarint()
 		if ref == uint64(len(streams))+1 {
 			streams = append(streams, p.series())
@@ -75,24 +73,11 @@ func ParseLogsBinary(data []byte, o BinaryOptions) (*Logs, error) {
 			p.fail()
 		}
 		t += p.varint()
-		n := p.uvarint()
-		if n >= 2 {
-			meta = p.labels(n - 2)
-		}
-		if n > 0 && b.Meta == nil && !p.bad {
-			b.Meta = make([][]Label, i, rows)
-		}
-		line := p.str()
+		meta = p.line(b, rows, meta)
 		if p.bad {
 			break
 		}
-		b.Stream, b.T, b.Line = append(b.Stream, streams[ref-1]), append(b.T, t), append(b.Line, line)
-		switch {
-		case b.Meta != nil && n == 0:
-			b.Meta = append(b.Meta, nil)
-		case b.Meta != nil:
-			b.Meta = append(b.Meta, meta)
-		}
+		b.Stream, b.T = append(b.Stream, streams[ref-1]), append(b.T, t)
 	}
 	return b, p.end()
 }
@@ -201,27 +186,61 @@ func (p *binaryParser) series() *Series {
 	if s := p.o.Handles.Lookup(Hash(known), known, p.o.Now); s != nil {
 		return s
 	}
-	inner := binaryParser{rest: wire}
-	var ls []Label
-	for inner.rest != "" {
-		if inner.byte() != 0x0a {
-			inner.fail()
+	ls, ok := parseWire(wire)
+	if !ok {
+		p.fail()
+		return nil
+	}
+	return p.o.Handles.Intern(ls, nil, p.o.Now)
+}
+
+// parseWire returns the labels of a wire that weir did not encode. ok is false if it
+// is invalid.
+func parseWire(wire string) (ls []Label, ok bool) {
+	p := binaryParser{rest: wire}
+	for p.rest != "" {
+		if p.byte() != 0x0a {
+			p.fail()
 		}
-		l := binaryParser{rest: inner.str()}
+		l := binaryParser{rest: p.str()}
 		n := l.byte() == 0x0a
 		name := l.str()
 		v := l.byte() == 0x12
 		value := l.str()
 		if !n || !v || l.bad || l.rest != "" || value == "" || len(ls) > 0 && ls[len(ls)-1].Name >= name {
-			inner.fail()
+			p.fail()
 		}
 		ls = append(ls, Label{name, value})
 	}
-	if inner.bad {
-		p.fail()
+	return ls, !p.bad
+}
+
+func (p *binaryParser) meta() *Metadata {
+	return &Metadata{Type: model.MetricType(p.str()), Help: p.str(), Unit: p.str(), Family: p.str()}
+}
+
+// line reads the metadata and the line of the next row of b, which has rows in all.
+// meta is the last metadata that was read; line returns it for the next row.
+func (p *binaryParser) line(b *Logs, rows int, meta []Label) []Label {
+	n := p.uvarint()
+	if n >= 2 {
+		meta = p.labels(n - 2)
+	}
+	if n > 0 && b.Meta == nil && !p.bad {
+		b.Meta = make([][]Label, len(b.Line), rows)
+	}
+	line := p.str()
+	if p.bad {
 		return nil
 	}
-	return p.o.Handles.Intern(ls, nil, p.o.Now)
+	b.Line = append(b.Line, line)
+	switch {
+	case b.Meta != nil && n == 0:
+		b.Meta = append(b.Meta, nil)
+	case b.Meta != nil:
+		b.Meta = append(b.Meta, meta)
+	}
+	return meta
 }
 
 // labels reads n labels.
@@ -235,6 +254,13 @@ func (p *binaryParser) labels(n uint64) (ls []Label) {
 		ls = append(ls, Label{p.str(), p.str()})
 	}
 	return ls
+}
+
+// cellsOf reads the sparse columns of b.
+func (p *binaryParser) cellsOf(b *Metrics) {
+	p.histograms(b)
+	p.exemplars(b)
+	p.starts(b)
 }
 
 // cells reads cells. Each has at least size bytes after its row number.

@@ -12,9 +12,10 @@
 // identify a label set: two handles may have equal labels. To key state by
 // series, use Hash and Equal.
 //
-// A batch has two encodings: text (AppendText, ParseText) for people, tests and
-// data that scripts post, and binary (AppendBinary, ParseBinary) for queues on
-// disk. Both contain everything except the Origin.
+// A batch has three encodings: text (AppendText, ParseText) for people, tests and
+// data that scripts post, binary (AppendBinary, ParseBinary) for queues on disk,
+// and frames (FrameEncoder, FrameDecoder) for a stream to another process. Text
+// and binary contain everything except the Origin.
 //
 // This package does not move batches (see package flow) and implements no wire
 // format except the label encoding that sinks copy. It imports no other package

@@ -9,3 +9,9 @@ func (in *Interner) Longest() (n int) {
 	}
 	return n
 }
+
+// Size returns the size of the dictionary.
+func (e *FrameEncoder) Size() int { return e.size }
+
+// Size returns the size of the dictionary.
+func (d *FrameDecoder) Size() int { return d.size }
