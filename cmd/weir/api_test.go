@@ -135,7 +135,7 @@ func newAPIWeir(t *testing.T) *apiWeir {
 	w.save("config/main.alloy", apiConfig)
 	w.save("scripts/my/mark.lua", markScript("1"))
 	w.save("scripts/my/plain.lua", plainScript)
-	services, err := newServices(port{listen: "127.0.0.1:0", api: &commandAPI{storage: w.storage, build: newBuild(w.storage, []Setting{{Name: "--x", SetBy: "flag"}})}, check: newChecker(filepath.Join(w.dir, "scripts"), w.storage, os.LookupEnv), catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
+	services, err := newServices(port{listen: "127.0.0.1:0", api: &commandAPI{storage: w.storage, scripts: filepath.Join(w.dir, "scripts"), build: newBuild(w.storage, []Setting{{Name: "--x", SetBy: "flag"}})}, check: newChecker(filepath.Join(w.dir, "scripts"), w.storage, os.LookupEnv), catalogs: func() []component.Catalog { return []component.Catalog{component.NewList(natives.All()...)} }}, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +465,7 @@ func TestAPIConforms(t *testing.T) {
 		}
 	}
 	starting := []apiCall{}
-	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/why/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "GET /api/v0/config", "GET /api/v0/config/check", "GET /-/ready"} {
+	for _, route := range []string{"GET /api/v0/events", "GET /api/v0/reloads/events", "GET /api/v0/tap/{id}", "GET /api/v0/top", "GET /api/v0/why/{id}", "GET /api/v0/component/{path}", "POST /api/v0/component/{path}", "POST /-/reload", "POST /-/reload/preview", "POST /api/v0/recording/{id}", "GET /api/v0/config", "GET /api/v0/config/check", "GET /-/ready"} {
 		_, path, _ := strings.Cut(route, " ")
 		starting = append(starting, apiCall{route: route, path: concrete(path), status: 503})
 	}
@@ -637,6 +637,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/nowhere?where=true", status: 404, header: json})
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/*?where=true&targets=true", status: 200, follow: func(func() string) {}})
 	call(apiCall{route: "GET /api/v0/why/{id}", path: "/api/v0/why/my.mark.default?where=true&limit=1", status: 200, follow: func(func() string) { w.send("m 1\n") }})
+	w.recordings(call)
 	get("GET /api/v0/top", "/api/v0/top?lines=1", 200)
 	get("GET /api/v0/top", "/api/v0/top?interval=x", 400)
 	call(apiCall{route: "GET /api/v0/reloads/events", status: 200, header: map[string]string{"Last-Event-ID": "0-0"}, follow: func(next func() string) {
@@ -696,6 +697,9 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	call(apiCall{route: write, path: source, status: 400, body: "{", header: json})
 	call(apiCall{route: write, path: "/api/v0/control/nowhere/source", status: 404, header: json})
 	call(apiCall{route: write, path: source, status: 409, body: `{"text":"return 1","replaces":"x"}`})
+	call(apiCall{route: write, path: source, status: 200, body: `{"text":"return 1","test":"plain_recorded_test.lua"}`})
+	call(apiCall{route: write, path: source, status: 409, body: `{"text":"return 2","test":"plain_recorded_test.lua"}`})
+	call(apiCall{route: write, path: source, status: 400, body: `{"text":"return 2","test":"../plain_test.lua"}`, header: json})
 	call(apiCall{route: write, path: source, status: 403, via: w.base, header: map[string]string{"Authorization": "Bearer " + w.http.Token()}, body: `{"text":"return 1","replaces":"x"}`})
 	call(apiCall{route: write, path: source, status: 200, body: fmt.Sprintf(`{"text":%q,"replaces":%q}`, plainScript, plainScript)})
 	get("POST /-/reload", "", 200)
@@ -746,6 +750,57 @@ func (w *apiWeir) journal() {
 	if err := j.Close(); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// recordings records calls of nodes.
+func (w *apiWeir) recordings(call func(apiCall) []byte) {
+	const route, plain = "POST /api/v0/recording/{id}", "/api/v0/recording/my.plain.default"
+	refused := func(path string, status int, body, want string) {
+		w.t.Helper()
+		for _, header := range []map[string]string{nil, {"Accept": "application/json"}} {
+			if text := call(apiCall{route: route, path: path, status: status, body: body, header: header}); !bytes.Contains(text, []byte(want)) {
+				w.t.Errorf("got %s, want %q", text, want)
+			}
+		}
+	}
+	refused(plain, 400, "{", "cannot read the request")
+	refused(plain, 400, `{"calls":101}`, "calls must be a number from 1 to 100, not 101")
+	refused(plain, 400, `{"seconds":-1}`, "seconds must be a number from 1 to 60, not -1")
+	refused(plain, 400, `{"where":"name =","seconds":1}`, "unexpected token")
+	refused("/api/v0/recording/nowhere", 404, "", "there is no node nowhere")
+	refused("/api/v0/recording/prometheus.relabel.rules", 409, "", "cannot record prometheus.relabel.rules: it does not run a script")
+	refused(plain, 422, `{"seconds":1}`, "no call of my.plain.default was recorded within 1s")
+
+	// The recorder sees calls from the moment at which there is a tap.
+	sending := func(text string, do func()) {
+		done, sent := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(sent)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					w.source.send(text) // a node that fails is another test
+					runtime.Gosched()
+				}
+			}
+		}()
+		do()
+		close(done)
+		<-sent
+	}
+	var res RecordingResult
+	sending("m 1\n", func() {
+		text := call(apiCall{route: route, path: plain, status: 200, body: `{"calls":2}`})
+		if err := json.Unmarshal(text, &res); err != nil || res.Calls != 2 || res.Name != "plain_recorded_test.lua" || !strings.Contains(res.Text, `m{v="1"} 1`) {
+			w.t.Errorf("got the test %+v, %v", res, err)
+		}
+	})
+	large := strings.Repeat("m 1\n", 1001)
+	sending(large, func() { // the tap reports every second what it left out
+		refused(plain, 422, `{"seconds":3}`, "records left out: ")
+	})
 }
 
 // profiles profiles a node twice at the same time, of which one is refused.

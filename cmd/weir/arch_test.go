@@ -248,7 +248,6 @@ var opening = []struct{ at, why string }{
 	{"ui/bundle", "it reads the sources of the web UI in the checkout"},
 	{"engine/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
 	{"cmd/weir/memory", "it reads /proc"},
-	{"cmd/weir/new.go", "it creates files, and fails if one exists"},
 	{"cmd/weir/support_bundle.go", "it creates a file, and fails if it exists"},
 	{"cmd/weir/repl_history.go", "it appends to its file, in the user's cache directory"},
 	{"cmd/weirbench", "a load generator reads its own files"},

@@ -24,7 +24,9 @@ type commandAPI struct {
 	build   Build        // of this program
 	handler http.Handler // of the control socket; set before the first request
 
+	scripts    string     // folder of scripts; set before the first request
 	inspecting sync.Mutex // held while journals are read
+	testing    sync.Mutex // held while a test runs: the CPU time of several would delay the data
 }
 
 // routes returns the routes; none if c is nil.
@@ -50,6 +52,7 @@ func (c *commandAPI) routes() []weirhttp.Route {
 				api.Refused(http.StatusBadRequest, "A parameter is invalid."),
 			},
 		}}, Handler: c.serveBundle},
+		{Route: api.Route{Pattern: "POST /api/v0/recording/{id...}", Access: api.Credential, Operation: recordOperation}, LiveData: true, Handler: c.serveRecording},
 	}
 }
 
@@ -92,14 +95,22 @@ func (c *commandAPI) serveBundle(_ service.Host, w http.ResponseWriter, r *http.
 
 // get is a getter that asks this process.
 func (c *commandAPI) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	return c.getUpTo(ctx, path, 0)
+}
+
+// getUpTo is get with a limit of the answer, in bytes.
+func (c *commandAPI) getUpTo(ctx context.Context, path string, limit int) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, control.URL(path), nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask weir: %w", err)
 	}
 	req.Header.Set("Accept", "text/plain")
-	a := askHandler(c.handler, req)
-	if a.status >= 300 {
+	a := askHandler(c.handler, req, limit)
+	switch {
+	case a.status >= 300:
 		return nil, &refusedError{a.status, config.Printable(strings.TrimSpace(a.body.String()))}
+	case a.cut:
+		return nil, fmt.Errorf("cannot read more than %d MiB", limit>>20)
 	}
 	return io.NopCloser(&a.body), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/cmd/weir/starter"
+	"github.com/weir-run/weir/engine/files"
 )
 
 func newCommand(t *terminal) *cobra.Command {
@@ -63,15 +64,7 @@ func createFile(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { // subject to the umask
 		return fmt.Errorf("cannot create the folder of %s: %w", fromHere(path), err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if err == nil {
-		_, err = f.WriteString(text)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("cannot create %s: %w", fromHere(path), err)
-	}
-	return nil
+	return files.Create(path, text)
 }
 
 // createEditorSetup writes the settings of the formatter and of the debugger, the types

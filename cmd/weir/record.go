@@ -1,30 +1,22 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/engine/tap"
 	"github.com/weir-run/weir/scripting/scripttest"
-	"github.com/weir-run/weir/scripts"
-	"github.com/weir-run/weir/stdlib"
 )
 
 // recordOptions are the flags of weir record.
@@ -111,30 +103,42 @@ func (o *recordOptions) run(ctx, recording context.Context, t *terminal, node st
 	if err := o.checkOut(); err != nil {
 		return err
 	}
-	r, err := o.node(ctx, node)
+	nodes, err := nodesOf(ctx, o.dir)
 	if err != nil {
 		return err
 	}
-	options := scripttest.Options{Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: o.scripts}
-	if err := scripttest.CheckRecording(options, o.out, r); err != nil {
+	at := slices.IndexFunc(nodes, func(n statusNode) bool { return n.ID == node })
+	if at < 0 {
+		return unknownNode(ctx, o.dir, node)
+	}
+	r, err := recordingOf(nodes[at], o.where, o.mask)
+	if err != nil {
+		return err
+	}
+	options := recordingOptions(o.scripts)
+	err = scripttest.CheckRecording(options, o.out, r)
+	if errors.Is(err, scripttest.ErrNoScript) {
+		err = fmt.Errorf("%w; name the folder of scripts with --scripts", err)
+	}
+	if err != nil {
 		return err
 	}
 	t.printStatus("recording", fmt.Sprintf("%s, %s; ctrl-C ends", node, count(o.calls, "call")))
-	err = o.record(recording, t, &r)
-	if recording.Err() != nil {
-		err = nil
+	rec := recorder{
+		get: func(ctx context.Context, path string) (io.ReadCloser, error) {
+			return ask(ctx, o.dir, http.MethodGet, path, "", nil)
+		},
+		note:  t.printStatus,
+		calls: o.calls,
 	}
+	if err := rec.record(recording, &r); err != nil {
+		return err
+	}
+	test, err := scripttest.Record(ctx, options, o.out, r)
 	if err != nil {
 		return err
 	}
-	if len(r.Calls) == 0 {
-		return fmt.Errorf("cannot write a test: no call of %s was recorded", node)
-	}
-	text, err := scripttest.Record(ctx, options, o.out, r)
-	if err != nil {
-		return err
-	}
-	return o.write(t, text, len(r.Calls))
+	return o.write(t, test.Text, len(r.Calls))
 }
 
 // checkOut returns an error if the file of the test may not be written.
@@ -153,95 +157,6 @@ func (o *recordOptions) checkOut() error {
 		return fmt.Errorf("cannot write the test: %w", err)
 	}
 	return nil
-}
-
-// node returns the recording of a node, without calls.
-func (o *recordOptions) node(ctx context.Context, id string) (r scripttest.Recording, err error) {
-	nodes, err := nodesOf(ctx, o.dir)
-	if err != nil {
-		return r, err
-	}
-	for _, n := range nodes {
-		if n.ID != id {
-			continue
-		}
-		if len(n.Sources) == 0 {
-			return r, fmt.Errorf("cannot record %s: it does not run a script", id)
-		}
-		if n.Omitted > 0 {
-			return r, fmt.Errorf("cannot record %s: a list in its arguments or exports is too long", id)
-		}
-		r = scripttest.Recording{Node: id, Component: n.Name, Where: o.where, Mask: o.mask}
-		if err := json.Unmarshal(n.Arguments, &r.Args); err != nil {
-			return r, fmt.Errorf("cannot read the arguments of %s: %w", id, err)
-		}
-		return r, nil
-	}
-	return r, unknownNode(ctx, o.dir, id)
-}
-
-// record adds calls to a recording until there are enough, or ctx ends.
-func (o *recordOptions) record(ctx context.Context, t *terminal, r *scripttest.Recording) error {
-	q := url.Values{"side": {"diff"}, "format": {tap.FormatCalls}, "limit": {strconv.Itoa(o.calls)}}
-	if o.where != "" {
-		q.Set("where", o.where)
-	}
-	u := url.URL{Path: "/api/v0/tap/" + r.Node, RawQuery: q.Encode()}
-	answer, err := ask(ctx, o.dir, http.MethodGet, u.String(), "", nil)
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	lines := bufio.NewReader(answer)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return errors.New("the recording ended because the connection to weir was closed")
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read the calls: %w", err)
-		}
-		if ended, err := o.line(t, r, line); err != nil || ended {
-			return err
-		}
-	}
-}
-
-// line adds a line of the tap to the recording, and reports whether it is the last one.
-func (o *recordOptions) line(t *terminal, r *scripttest.Recording, line []byte) (ended bool, err error) {
-	read := func(v any) error {
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.UseNumber()
-		if err := d.Decode(v); err != nil {
-			return fmt.Errorf("cannot read the calls: %w", err)
-		}
-		return nil
-	}
-	var note struct{ Kind, Text string }
-	if err := read(&note); err != nil {
-		return false, err
-	}
-	switch note.Kind {
-	case "begin":
-		var b tap.Beginning
-		err = read(&b)
-		r.State = b.State
-	case "answer":
-		var a tap.Answered
-		err = read(&a)
-		r.Answers = append(r.Answers, a.Answer)
-	case "call":
-		var c tap.Call
-		err = read(&c)
-		r.Calls = append(r.Calls, scripttest.RecordedCall{Began: c.Began, Ended: c.Ended, In: c.In, Out: c.Out, Partial: c.Partial, Outside: c.Outside})
-	case "error":
-		return false, fmt.Errorf("the recording ended: %s", config.Printable(note.Text))
-	case "end":
-		return true, nil
-	default:
-		t.printStatus(note.Kind, config.Printable(note.Text))
-	}
-	return false, err
 }
 
 // write writes the test to its file or to the standard output.

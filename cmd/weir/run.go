@@ -174,11 +174,12 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	memory.Start()
 	var catalogs []component.Catalog
 	lookupEnv := os.LookupEnv
+	commands := &commandAPI{storage: o.storage, build: newBuild(o.storage, o.settings)}
 	s, err := newServices(port{
 		listen:   o.listen,
 		catalogs: func() []component.Catalog { return catalogs },
 		check:    newChecker(o.scripts, o.storage, func(name string) (string, bool) { return lookupEnv(name) }),
-		api:      &commandAPI{storage: o.storage, build: newBuild(o.storage, o.settings)},
+		api:      commands,
 	}, o.logFormat, t.err)
 	if err != nil {
 		return cannotStart(err)
@@ -188,6 +189,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if err != nil {
 		return cannotStart(err)
 	}
+	commands.scripts = scripts
 	lock, err := storage.Acquire(o.storage, time.Now())
 	if err != nil {
 		return cannotStart(err)

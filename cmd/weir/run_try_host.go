@@ -47,7 +47,7 @@ func hostMetrics() (in scripttest.Input, err error) {
 		if err != nil {
 			return in, err
 		}
-		answer := askHandler(h, req)
+		answer := askHandler(h, req, 0)
 		if answer.status != http.StatusOK {
 			return in, fmt.Errorf("cannot collect the metrics of this host: %s", strings.TrimSpace(answer.body.String()))
 		}

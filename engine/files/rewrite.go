@@ -46,3 +46,18 @@ func Rewrite(path, content string) (err error) {
 	}
 	return os.Rename(tmp.Name(), resolved)
 }
+
+// Create creates a file of the user with the content. The error wraps fs.ErrExist if there
+// is a file or a symbolic link.
+func Create(path, content string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // subject to the umask
+	if err != nil {
+		return fmt.Errorf("cannot create %s: %w", path, err)
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path) // report the first error
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}

@@ -144,9 +144,9 @@ var (
 		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
 	}
 	writeSourceOperation = api.Operation{
-		ID: "writeSource", Summary: "Writes the file of the script of a node.",
+		ID: "writeSource", Summary: "Writes the file of the script of a node, or a test next to it.",
 		Text: "The file is replaced atomically and keeps its owner and permissions. The reload that follows is that of any other change: if a test fails, the running version stays. " +
-			"weir writes only the file of the script itself, in the folder of scripts.",
+			"weir writes only the file of the script itself and tests in its folder, in the folder of scripts. A file that exists must have the text `replaces`.",
 		Body: SourceWrite{},
 		Answers: []api.Answer{api.Plain("The file was written."), api.Refused(http.StatusBadRequest, "The request is invalid."),
 			api.Refused(http.StatusForbidden, "The block `ui` does not allow it, the script ships with weir, the file is outside of the folder of scripts, or it cannot be written."), api.NotFound,

@@ -66,7 +66,7 @@ func TestWriteSource(t *testing.T) {
 
 	// Invalid requests.
 	status, text = put("", changed)
-	want(status, text, 400, "cannot write an empty script")
+	want(status, text, 400, "cannot write an empty file")
 	status, text = put(strings.Repeat("-", scripting.MaxFileSize+1), changed)
 	want(status, text, 400, "the limit is")
 	status, text = send(t, f.server.URL+"/source", []byte("{"))
@@ -103,6 +103,61 @@ func TestWriteSource(t *testing.T) {
 	disk(debuggedLua)
 	if fi, err := os.Lstat(path); err != nil || fi.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v, %v", fi, err)
+	}
+}
+
+// TestWriteTest: tests next to the script are written, and an existing file is replaced only by
+// somebody who knows its text.
+func TestWriteTest(t *testing.T) {
+	f := newDebugs(t)
+	f.run("a/b.lua", debuggedLua)
+	put := func(w node.SourceWrite, wantStatus int, wantText string) {
+		t.Helper()
+		body, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text := send(t, f.server.URL+"/source", body); status != wantStatus || !strings.Contains(text, wantText) {
+			t.Errorf("%+v: got %d %q, want %d %q", w, status, text, wantStatus, wantText)
+		}
+	}
+	disk := func(rel, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(f.f.Dir, rel)); err != nil || string(got) != want {
+			t.Errorf("%s contains %q, %v; want %q", rel, got, err, want)
+		}
+	}
+	put(node.SourceWrite{Text: "-- 1", Replaces: "-- 0", Test: "b_recorded_test.lua"}, 409, "has been removed")
+	put(node.SourceWrite{Text: "-- 1", Test: "b_recorded_test.lua"}, 200, "a/b_recorded_test.lua")
+	disk("a/b_recorded_test.lua", "-- 1")
+	put(node.SourceWrite{Text: "-- 2", Test: "b_recorded_test.lua"}, 409, `b_recorded_test.lua exists already","text":"-- 1"`)
+	put(node.SourceWrite{Text: "-- 2", Replaces: "-- 0", Test: "b_recorded_test.lua"}, 409, "has changed since it was read")
+	disk("a/b_recorded_test.lua", "-- 1")
+	put(node.SourceWrite{Text: "-- 2", Replaces: "-- 1", Test: "b_recorded_test.lua"}, 200, "wrote ")
+	disk("a/b_recorded_test.lua", "-- 2")
+	put(node.SourceWrite{Text: "-- 3", Test: "b.test.lua"}, 200, "wrote ")
+	disk("a/b.lua", debuggedLua)
+
+	for _, name := range []string{"b.lua", "../b_test.lua", "a/b_test.lua", `..\b_test.lua`, "/tmp/b_test.lua", ".b_test.lua", "b_test.js", "b_test", "_test.lua", "b\x00_test.lua", "b\n_test.lua"} {
+		put(node.SourceWrite{Text: "-- 4", Replaces: debuggedLua, Test: name}, 400, "the name of a test consists of")
+	}
+	disk("a/b.lua", debuggedLua)
+
+	// Links that lead out of the folder.
+	outside := t.TempDir()
+	if err := os.Symlink(filepath.Join(outside, "new"), filepath.Join(f.f.Dir, "a/x_test.lua")); err != nil {
+		t.Fatal(err)
+	}
+	put(node.SourceWrite{Text: "-- 5", Test: "x_test.lua"}, 403, "cannot create ")
+	if err := os.Rename(filepath.Join(f.f.Dir, "a"), filepath.Join(outside, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "a"), filepath.Join(f.f.Dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	put(node.SourceWrite{Text: "-- 5", Test: "y_test.lua"}, 403, "cannot write ")
+	if left, err := filepath.Glob(filepath.Join(outside, "*", "y*")); len(left) > 0 || err != nil {
+		t.Errorf("a file outside was written: %v, %v", left, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -48,19 +49,36 @@ type RecordedCall struct {
 	Outside int    // records that were sent outside of calls since the previous call
 }
 
+// ErrNoScript is the error for a component that is not in the folder of scripts.
+var ErrNoScript = errors.New("there is no such script")
+
+// Recorded is a test that Record has written.
+type Recorded struct {
+	Text string
+	// Name is a name for the file of the test in the folder of the script.
+	Name string
+	// Differ are the numbers of the calls, which begin at 1, whose recorded output is not
+	// the one that the test expects. It may be empty.
+	Differ []int
+}
+
 // Record returns a test that sends the recorded input to the component and expects the
 // output that the script has for it. path is the file of the test, or "": then the test
 // is in the language of the script. Comments in the test name the calls whose recorded
 // output is not the one that it expects. The test has passed.
-func Record(ctx context.Context, o Options, path string, r Recording) (string, error) {
+func Record(ctx context.Context, o Options, path string, r Recording) (rec Recorded, err error) {
 	w, err := newRecordWriter(o, path, r)
 	if err != nil {
-		return "", err
+		return rec, err
 	}
 	if err := w.replay(ctx, r); err != nil {
-		return "", fmt.Errorf("cannot write a test of %s: %w", r.Node, err)
+		return rec, fmt.Errorf("cannot write a test of %s: %w", r.Node, err)
 	}
 	text := w.file(r)
+	if len(text) > scripting.MaxFileSize {
+		return rec, fmt.Errorf("cannot write a test of %s: it would have %d KiB, and the limit is %d KiB; record fewer calls, or select fewer records with an expression",
+			r.Node, (len(text)+1023)>>10, scripting.MaxFileSize>>10)
+	}
 	t := target{suite: w.s, name: r.Component, testLang: w.lang, test: scripting.File{Name: display(w.path), Path: w.path, Text: text}}
 	f, _ := w.s.testFile(ctx, t)
 	if f.Problem == nil {
@@ -69,9 +87,10 @@ func Record(ctx context.Context, o Options, path string, r Recording) (string, e
 		}
 	}
 	if f.Problem != nil {
-		return "", fmt.Errorf("cannot write a test of %s: its output differs from run to run: %s\n%s", r.Node, f.Problem.Msg, f.Problem.Diff)
+		return rec, fmt.Errorf("cannot write a test of %s: its output differs from run to run: %s\n%s", r.Node, f.Problem.Msg, f.Problem.Diff)
 	}
-	return text, nil
+	name := r.Component[strings.LastIndexByte(r.Component, '.')+1:]
+	return Recorded{Text: text, Name: name + "_recorded" + testSuffix(filepath.Ext(w.path)), Differ: w.differ}, nil
 }
 
 // CheckRecording returns why Record cannot write a test, as far as this is known without
@@ -94,7 +113,7 @@ type recordWriter struct {
 	parts   *strings.Replacer            // of masked inside texts; nil: none
 
 	calls   []string // as code
-	differ  []string // numbers of calls with another output than the recorded one
+	differ  []int    // numbers of calls with another output than the recorded one
 	partial int
 	outside int
 }
@@ -128,7 +147,7 @@ func newRecordWriter(o Options, path string, r Recording) (*recordWriter, error)
 	reg, ok := w.s.folder.Catalog.Lookup(r.Component)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("cannot record %s: there is no script %s in %s; name the folder of scripts with --scripts", r.Node, r.Component, display(dir))
+		return nil, fmt.Errorf("cannot record %s: %w: %s is not in %s", r.Node, ErrNoScript, r.Component, display(dir))
 	case reg.Err != nil:
 		return nil, reg.Err
 	case reg.Accepts == 0:
@@ -387,7 +406,7 @@ func (w *recordWriter) call(ctx context.Context, n *testNode, c RecordedCall) (s
 			return "", err
 		}
 		if out.difference(want, false) != "" {
-			w.differ = append(w.differ, fmt.Sprint(len(w.calls)+1))
+			w.differ = append(w.differ, len(w.calls)+1)
 		}
 	}
 	w.outside += c.Outside
@@ -428,7 +447,7 @@ func (w *recordWriter) file(r Recording) string {
 		"script in this test.",
 	}
 	if len(w.differ) > 0 {
-		lines = append(lines, "The running node sent a different output in these calls: "+strings.Join(w.differ, ", ")+".",
+		lines = append(lines, "The running node sent a different output in these calls: "+strings.Trim(strings.ReplaceAll(fmt.Sprint(w.differ), " ", ", "), "[]")+".",
 			"Reasons are variables of the script, random numbers, calls that were not recorded,",
 			"the time that passes during a call, masked values, or another version of the script.")
 	}

@@ -71,10 +71,11 @@ func TestRecordOutside(t *testing.T) {
 	f := func(path string, want []string) {
 		t.Helper()
 		write(t, archive(askLua))
-		text, err := scripttest.Record(t.Context(), options(), path, outsideRecording())
+		test, err := scripttest.Record(t.Context(), options(), path, outsideRecording())
 		if err != nil {
 			t.Fatal(err)
 		}
+		text := test.Text
 		want = append(want, `seen="42"`, `seen="44"`, `owner="ann"`, `owner="bob"`, `owner="none"`, `id="9"`, `"GET http://a.test/owner/pod-1?key=%28secret%29"`, `"no route"`)
 		for _, w := range want {
 			if !strings.Contains(text, w) {

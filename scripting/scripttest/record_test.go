@@ -2,6 +2,7 @@ package scripttest_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,16 @@ func TestRecord(t *testing.T) {
 		t.Helper()
 		write(t, archive(script))
 		r.Node = r.Component + ".default"
-		text, err := scripttest.Record(t.Context(), options(), path, r)
+		test, err := scripttest.Record(t.Context(), options(), path, r)
 		if err != nil {
 			t.Fatal(err)
+		}
+		text := test.Text
+		if differ := strings.Contains(text, "different output"); differ != (len(test.Differ) > 0) {
+			t.Errorf("the calls that differ are %d in\n%s", test.Differ, text)
+		}
+		if name := filepath.Base(path); strings.Replace(name, "_test.lua", "_recorded_test.lua", 1) != test.Name && strings.Replace(name, ".test.js", "_recorded.test.js", 1) != test.Name {
+			t.Errorf("got the name %s for %s", test.Name, path)
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {
@@ -88,7 +96,9 @@ func TestRecordRefuses(t *testing.T) {
 		t.Helper()
 		write(t, archive("\n-- scripts/a/x.lua --\nlocal weir = require \"weir\"\n"+script))
 		r.Node, r.Component = "a.x.default", "a.x"
-		r.Calls = []scripttest.RecordedCall{{Began: time.Unix(1_800_000_000, 0), In: "up 1 5000\n"}}
+		if r.Calls == nil {
+			r.Calls = []scripttest.RecordedCall{{Began: time.Unix(1_800_000_000, 0), In: "up 1 5000\n"}}
+		}
 		if _, err := scripttest.Record(t.Context(), options(), path, r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -100,6 +110,11 @@ func TestRecordRefuses(t *testing.T) {
 	f(`return weir.source { poll = function() end }`, scripttest.Recording{}, "", "it is a source, whose output does not follow")
 	f(plain, scripttest.Recording{}, "scripts/a/y.lua", "ends in _test.lua")
 	f(plain, scripttest.Recording{Args: map[string]any{"nothing": 1.0}}, "", "nothing")
+	f(`local n = {}
+return weir.transform { metrics = function(batch) batch:set_label("n", tostring(n):gsub("^table: ", "")) end }`, scripttest.Recording{}, "", "its output differs from run to run")
+	// 'weir test' reads no file that is larger.
+	large := []scripttest.RecordedCall{{Began: time.Unix(1_800_000_000, 0), In: strings.Repeat("up 1 5000\n", 20_000)}}
+	f(plain, scripttest.Recording{Calls: large}, "", "KiB, and the limit is 256 KiB; record fewer calls")
 }
 
 // A test chooses the time at which the clock of a component begins.

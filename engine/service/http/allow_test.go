@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/ui"
 )
@@ -17,7 +19,9 @@ import (
 func TestAllowed(t *testing.T) {
 	h := &host{components: map[string]component.Component{"x": server{}}}
 	var allowed ui.Arguments
-	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Allowed: func() ui.Arguments { return allowed }})
+	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Allowed: func() ui.Arguments { return allowed }, Routes: []http.Route{
+		{Route: api.Route{Pattern: "POST /api/v0/records"}, LiveData: true, Handler: func(service.Host, nethttp.ResponseWriter, *nethttp.Request) {}},
+	}})
 	base := "http://" + s.Address()
 	const off = 403
 	f := func(request string, live, edit bool) {
@@ -40,7 +44,7 @@ func TestAllowed(t *testing.T) {
 		}
 	}
 	for _, request := range []string{"GET /api/v0/batch/x", "GET /api/v0/tap/nowhere", "GET /api/v0/why/nowhere", "GET /api/v0/playground/nowhere", "POST /api/v0/playground/nowhere", "POST /api/v0/control/x/debug", "GET /api/v0/control/x/playground",
-		"POST /api/v0/control/x/playground", "GET /api/v0/control/x/state", "GET /api/v0/control/x/state/name", "GET /api/v0/control/x/state-export", "GET /api/v0/control/x/quarantine"} {
+		"POST /api/v0/control/x/playground", "POST /api/v0/records", "GET /api/v0/control/x/state", "GET /api/v0/control/x/state/name", "GET /api/v0/control/x/state-export", "GET /api/v0/control/x/quarantine"} {
 		f(request, true, false)
 	}
 	for _, request := range []string{"GET /api/v0/status", "GET /api/v0/control/x/history", "POST /api/v0/control/x/rollback", "PUT /api/v0/control/x/state/name", "POST /api/v0/control/x/quarantine/replay", "POST /-/reload"} {

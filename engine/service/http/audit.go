@@ -28,7 +28,7 @@ func (s *Service) serveAudit(_ service.Host, w nethttp.ResponseWriter, _ *nethtt
 // a session is one too.
 func changes(r *nethttp.Request, pattern string, a access) bool {
 	switch {
-	case pattern == "POST /-/reload/preview", pattern == "POST /api/v0/playground/{id...}", strings.HasSuffix(pattern, " /debug/pprof/symbol"):
+	case pattern == "POST /-/reload/preview", pattern == "POST /api/v0/playground/{id...}", pattern == "POST /api/v0/recording/{id...}", strings.HasSuffix(pattern, " /debug/pprof/symbol"):
 		return false
 	case r.Method == nethttp.MethodPost && strings.HasPrefix(r.URL.Path, "/api/v0/control/") && strings.HasSuffix(r.URL.Path, "/playground"):
 		return false

@@ -29,7 +29,8 @@ type route struct {
 // Route is a route of the program that uses the service.
 type Route struct {
 	api.Route
-	Handler func(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request)
+	LiveData bool // whether it shows records
+	Handler  func(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request)
 }
 
 // table returns the service's own routes with their access.
@@ -84,7 +85,11 @@ func (s *Service) table() []route {
 		{"GET /debug/pprof/trace", owned, pprof.Trace, profiles},
 	}
 	for _, r := range s.o.Routes {
-		routes = append(routes, route{r.Pattern, owned, with(r.Handler), r.Operation})
+		h := with(r.Handler)
+		if r.LiveData {
+			h = s.withLiveData(h)
+		}
+		routes = append(routes, route{r.Pattern, owned, h, r.Operation})
 	}
 	if s.o.Gatherer != nil {
 		routes = append(routes, route{"GET /metrics", public, promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{

@@ -1,4 +1,4 @@
-// The button that writes the script of a node to disk, where the block ui allows it.
+// The button that writes the script of a node or a test of it to disk, where the block ui allows it.
 
 import { useState } from "preact/hooks";
 import { APIError, control, type Node, request } from "../api";
@@ -11,8 +11,11 @@ interface Conflict {
   text: string;
 }
 
-/** Writes text to the file of the script, which had the text of start when it was read. */
-export function WriteToDisk({ node, start, text }: { node: Node; start: string; text: string }) {
+/**
+ * Writes text to the file of the script, which had the text of start when it was read. With test, it
+ * writes the test with this name in the folder of the script; without start, the file may not exist.
+ */
+export function WriteToDisk({ node, start, text, test }: { node: Node; start: string; text: string; test?: string }) {
   const { status } = useStatus();
   const [known, setKnown] = useState(start);
   const [busy, setBusy] = useState(false);
@@ -27,7 +30,7 @@ export function WriteToDisk({ node, start, text }: { node: Node; start: string; 
     setError("");
     setConflict(null);
     try {
-      await request(control(node.id, "/source"), { method: "PUT", body: JSON.stringify({ text, replaces }) });
+      await request(control(node.id, "/source"), { method: "PUT", body: JSON.stringify({ text, replaces, test }) });
       setKnown(text);
       setWritten(true);
       await refresh();
@@ -44,7 +47,9 @@ export function WriteToDisk({ node, start, text }: { node: Node; start: string; 
         Write to disk
       </button>
       <span class="soft" role="status">
-        {written && text === known && "Written. weir tests and reloads the script."}
+        {written &&
+          text === known &&
+          (test === undefined ? "Written. weir tests and reloads the script." : "Written. 'weir test' runs it.")}
       </span>
       {error && <ErrorBox title="The file was not written." text={error} />}
       {conflict && (
@@ -56,7 +61,7 @@ export function WriteToDisk({ node, start, text }: { node: Node; start: string; 
               <Pre>{printable(conflict.text, 100_000)}</Pre>
               <button type="button" disabled={busy} onClick={() => write(conflict.text)}>
                 Replace this text
-              </button>
+              </button>{" "}
             </>
           )}
           <button type="button" onClick={() => setConflict(null)}>

@@ -2,18 +2,26 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { lines, type Node, nodePath, request, type TapEvent, type TapRecord } from "../api";
+import { Copy } from "../parts/export";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Pre, useScrolling } from "../parts/message";
-import { type Route, setQuery } from "../route";
+import { RecordTest } from "../parts/record";
+import { nodeLink, type Route, setQuery } from "../route";
 import { clock, printable } from "../text";
 import { whyLink } from "./why";
 
 const most = 500;
 
+/** How many records a second the tap shows, at most. */
+const rates = ["1", "5", "20", "100", "1000"];
+const usualRate = "20";
+
 export function Live({ node, route }: { node: Node; route: Route }) {
   const side = route.query.get("side") || (node.sends_to.length > 0 ? "out" : "in");
   const where = route.query.get("where") ?? "";
+  const rate = route.query.get("rate") || usualRate;
   const [typed, setTyped] = useState(where);
+  const [recording, record] = useState(false);
   const [paused, pause] = useState(false);
   const [ended, setEnded] = useState("");
   const [error, setError] = useState("");
@@ -22,36 +30,46 @@ export function Live({ node, route }: { node: Node; route: Route }) {
   const key = useRef(0);
   const list = useScrolling<HTMLOListElement>();
 
+  // Records of another selection do not stay.
+  useEffect(() => {
+    pause(false);
+    setEvents([]);
+    setTyped(where);
+  }, [node.id, side, where, rate]);
+
   useEffect(() => {
     if (paused) return;
     setError("");
     setEnded("");
-    setEvents([]);
     const abort = new AbortController();
     let fresh: { key: number; e: TapEvent }[] = [];
     // Records arrive faster than a screen shows them: they are shown together.
-    const draw = setInterval(() => {
+    const show = () => {
       if (fresh.length === 0) return;
       const add = fresh;
       fresh = [];
       setEvents((old) => [...old, ...add].slice(-most));
-    }, 250);
-    const q = new URLSearchParams({ format: "json", side });
+    };
+    const draw = setInterval(show, 250);
+    const q = new URLSearchParams({ format: "json", side, rate });
     if (where) q.set("where", where);
     (async () => {
+      let reason: string | undefined;
       for await (const line of lines(`${nodePath("/api/v0/tap/", node.id)}?${q}`, abort.signal)) {
         if (line === "") continue;
         const e = JSON.parse(line) as TapEvent;
-        if (e.kind === "end" || e.kind === "error") setEnded(e.text ?? "");
+        if (e.kind === "end" || e.kind === "error") reason = e.text;
         else fresh.push({ key: key.current++, e });
         if (fresh.length > most) fresh = fresh.slice(-most);
       }
+      if (!abort.signal.aborted) setEnded(reason ?? "the connection to weir was closed");
     })().catch((e) => abort.signal.aborted || setError(e.message));
     return () => {
       abort.abort();
       clearInterval(draw);
+      show();
     };
-  }, [node.id, side, where, paused, again]);
+  }, [node.id, side, where, rate, paused, again]);
 
   const text = () => events.map(({ e }) => lineOf(e)).join("\n");
   return (
@@ -71,6 +89,16 @@ export function Live({ node, route }: { node: Node; route: Route }) {
             {node.sends_to.length > 0 && <option value="diff">the difference</option>}
           </select>
         </label>
+        <label>
+          At most{" "}
+          <select value={rate} onChange={(e) => setQuery({ rate: e.currentTarget.value })}>
+            {[...new Set([...rates, rate])].map((r) => (
+              <option key={r} value={r}>
+                {r} a second
+              </option>
+            ))}
+          </select>
+        </label>
         <label class="grow">
           Where{" "}
           <input
@@ -85,10 +113,26 @@ export function Live({ node, route }: { node: Node; route: Route }) {
         <button type="button" aria-pressed={paused} onClick={() => pause(!paused)}>
           {paused ? "Resume" : "Pause"}
         </button>
-        <button type="button" onClick={() => navigator.clipboard.writeText(text())} disabled={events.length === 0}>
-          Copy
-        </button>
+        <Copy text={text} disabled={events.length === 0} />
+        {node.sources.length > 0 && (
+          <button type="button" aria-expanded={recording} onClick={() => record(!recording)}>
+            Record as test
+          </button>
+        )}
       </form>
+      {recording && <RecordTest key={node.id} node={node} where={where} />}
+      {node.sources.length === 0 && (
+        <p class="soft">
+          Only scripts can be recorded as a test.
+          {node.playground && (
+            <>
+              {" "}
+              <a href={nodeLink(node.id, { tab: "playground" })}>The playground</a> runs a copy of this node on its last
+              batch.
+            </>
+          )}
+        </p>
+      )}
       {error && <ErrorBox title="Cannot show the records." text={error} />}
       {ended && (
         <p class="box warn">

@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { control, getJSON, type Name, type Node, nodePath, request, type TapEvent } from "../api";
 import { Editor } from "../parts/editor";
+import { Copy, Download } from "../parts/export";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
 import { WriteToDisk } from "../parts/write";
@@ -112,16 +113,8 @@ function Bench({ node, start }: { node: Node; start: Start }) {
         <section aria-labelledby="bench-script">
           <div class="bar">
             <h2 id="bench-script">{printable(start.file)}</h2>
-            <button type="button" onClick={() => navigator.clipboard.writeText(text)}>
-              Copy
-            </button>
-            <a
-              download={start.file.split("/").pop()}
-              href={`data:text/plain;charset=utf-8,${encodeURIComponent(text)}`}
-              class="button"
-            >
-              Download
-            </a>
+            <Copy text={() => text} />
+            <Download name={start.file.split("/").pop() ?? ""} text={text} />
             <WriteToDisk node={node} start={start.text} text={text} />
           </div>
           <Editor
