@@ -153,6 +153,7 @@ function ThemeChoice() {
   return (
     <select
       aria-label="Theme"
+      title="Theme"
       value={t}
       onChange={(e) => {
         const next = e.currentTarget.value as Theme;
@@ -160,7 +161,7 @@ function ThemeChoice() {
         set(next);
       }}
     >
-      <option value="system">System theme</option>
+      <option value="system">System</option>
       <option value="light">Light</option>
       <option value="dark">Dark</option>
     </select>

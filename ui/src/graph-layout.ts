@@ -33,6 +33,7 @@ export interface Layout {
   height: number;
   boxes: Box[];
   edges: Edge[];
+  vertical: boolean;
 }
 
 const height = 46;
@@ -49,13 +50,15 @@ export function framesOf(id: string, ids: Set<string>): string[] {
   return out;
 }
 
-export function layout(nodes: Node[], collapsed: Set<string>): Layout {
+/** Records flow to the right, or on a narrow screen (vertical) down. */
+export function layout(nodes: Node[], collapsed: Set<string>, vertical = false): Layout {
   const ids = new Set(nodes.map((n) => n.id));
   const frames = new Set(nodes.flatMap((n) => framesOf(n.id, ids)));
   /** The box that shows a node: itself, or the outermost collapsed frame around it. */
   const boxOf = (id: string) => framesOf(id, ids).find((f) => collapsed.has(f)) ?? id;
   const g = new Dagre({ compound: true, multigraph: false });
-  g.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 100, marginx: 12, marginy: 12 });
+  const [rankdir, ranksep] = vertical ? (["TB", 44] as const) : (["LR", 116] as const);
+  g.setGraph({ rankdir, nodesep: 16, ranksep, marginx: 12, marginy: 12 });
   g.setDefaultEdgeLabel(() => ({}));
   const boxes = new Map<string, Box>();
   const add = (id: string, kind: Box["kind"], nodes: string[]) => {
@@ -138,6 +141,7 @@ export function layout(nodes: Node[], collapsed: Set<string>): Layout {
     // Frames are drawn first, outer ones before inner ones.
     boxes: [...boxes.values()].sort((a, b) => rank(a) - rank(b)),
     edges: [...edges.values()],
+    vertical,
   };
 }
 

@@ -232,6 +232,8 @@ export function useStatus(): Shown {
 export function useDetails(ids: string[]) {
   useEffect(() => {
     for (const id of ids) watched.set(id, (watched.get(id) ?? 0) + 1);
+    // What the view shows first is at most as old as a click.
+    if (details && ids.length > 0 && Date.now() - loaded > 200) update().catch((e) => show({ problem: problemOf(e) }));
     return () => {
       for (const id of ids) {
         const n = (watched.get(id) ?? 1) - 1;

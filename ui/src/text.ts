@@ -9,6 +9,7 @@ export function count(n: number): string {
   ] as const) {
     if (n >= limit) return (n / (unit === "k" ? 1e3 : limit)).toFixed(1) + unit;
   }
+  if (Math.abs(n) < 1) return String(Number(n.toPrecision(2)));
   return n >= 100 || Number.isInteger(n) ? n.toFixed(0) : n.toFixed(1);
 }
 
@@ -37,8 +38,10 @@ export function duration(ms: number): string {
 /** Time since a moment, by the clock of weir and not of the browser. */
 export const age = (since: string, now: number) => duration(now - Date.parse(since));
 
-const clockTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-export const clock = (time: string) => clockTime.format(new Date(time));
+const minutes = { hour: "2-digit", minute: "2-digit" } as const;
+const clockTime = new Intl.DateTimeFormat(undefined, { ...minutes, second: "2-digit" });
+const clockMinutes = new Intl.DateTimeFormat(undefined, minutes);
+export const clock = (time: string, seconds = true) => (seconds ? clockTime : clockMinutes).format(new Date(time));
 
 export const short = (version: string) => version.slice(0, 7);
 

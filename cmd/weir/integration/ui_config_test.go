@@ -98,6 +98,8 @@ func TestUIMetrics(t *testing.T) {
 	b.shows("prometheus.scrape.weir")
 	b.await("other metrics are left out", `![...document.querySelectorAll("main code")].some(e => e.innerText.includes("go_threads"))`)
 	b.await("the charts have points", `document.querySelector(".chart [aria-label^='Memory']")`)
+	b.await("points are appended", `performance.getEntriesByType("resource").some(e => e.name.includes("/history?since="))`)
+	b.await("the charts keep their lines", `document.querySelector(".chart [aria-label^='Memory']")`)
 	b.screenshot("metrics")
 
 	b.view("log")

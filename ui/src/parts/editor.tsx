@@ -101,7 +101,8 @@ export function Editor(props: {
           syntaxHighlighting(colors),
           // Escape and then Tab leaves the editor: https://codemirror.net/examples/tab/
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-          EditorView.contentAttributes.of({ "aria-label": props.label }),
+          // With a tabindex, the text is known as the stop for the keyboard that scrolls the editor.
+          EditorView.contentAttributes.of({ "aria-label": props.label, tabindex: "0" }),
           EditorView.updateListener.of((u) => {
             if (u.docChanged) changed.current(u.state.doc.toString());
           }),

@@ -8,8 +8,6 @@ export interface Column<T> {
   by?: (row: T) => number | string;
   show: (row: T) => ComponentChildren;
   num?: boolean;
-  /** Left out on narrow screens. */
-  wide?: boolean;
 }
 
 /** A table that is sorted by the parameter sort of the URL: the name of a column, with "-" for descending. */
@@ -29,7 +27,7 @@ export function Table<T>(props: {
   if (rows.length === 0) return <p class="soft">{props.empty}</p>;
   return (
     <div class="scroll">
-      <table>
+      <table class="rows">
         <caption class="hidden">{props.label}</caption>
         <thead>
           <tr>
@@ -56,7 +54,7 @@ export function Table<T>(props: {
           {rows.map((row) => (
             <tr key={props.id(row)}>
               {columns.map((c) => (
-                <td key={c.name} class={classes(c)}>
+                <td key={c.name} class={classes(c)} data-title={c.title}>
                   {c.show(row)}
                 </td>
               ))}
@@ -69,7 +67,7 @@ export function Table<T>(props: {
 }
 
 function classes<T>(c: Column<T>) {
-  return [c.num && "num", c.wide && "wide"].filter(Boolean).join(" ") || undefined;
+  return c.num ? "num" : undefined;
 }
 
 /** Numbers begin with the largest, texts with the first. */

@@ -56,7 +56,7 @@ export function BuildView({ route }: { route: Route }) {
         </dd>
         <dt>Up</dt>
         <dd>
-          {age(status.started, now)}, since {status.started}
+          {age(status.started, now)}, since {new Date(status.started).toLocaleString()}
         </dd>
       </dl>
       <h2>Support bundle</h2>
@@ -100,7 +100,6 @@ export function BuildView({ route }: { route: Route }) {
           {
             name: "default",
             title: "Default",
-            wide: true,
             show: (s) => <code>{printable(s.default) || "(empty)"}</code>,
           },
         ]}

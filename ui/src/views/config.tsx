@@ -150,7 +150,6 @@ function Changes({ deps, sort }: { deps: unknown[]; sort: string }) {
             {
               name: "version",
               title: "Version",
-              wide: true,
               show: (n) => (n.from && n.to && n.from !== n.to ? `${short(n.from)} → ${short(n.to)}` : ""),
             },
             { name: "why", title: "Why", show: (n) => printable(n.why) },

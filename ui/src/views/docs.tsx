@@ -28,7 +28,10 @@ export function Docs({ route }: { route: Route }) {
     <div class="docs">
       <aside>
         <Filter name="search" value={search} label="Search the documentation" />
-        <Contents open={name} />
+        <details open={matchMedia("(min-width: 761px)").matches || (!name && !search)}>
+          <summary>Contents</summary>
+          <Contents open={name} />
+        </details>
       </aside>
       {search ? <Results search={search} /> : <Text name={name} anchor={route.query.get("at") ?? ""} />}
     </div>

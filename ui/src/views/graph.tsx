@@ -23,7 +23,11 @@ function Chart({ shown, nodes, route }: { shown: Shown; nodes: Node[]; route: Ro
   const collapsed = route.query.get("collapsed") ?? "";
   // Only a change of the structure needs another layout.
   const shape = JSON.stringify(nodes.map((n) => [n.id, n.sends_to, n.depends_on]));
-  const l = useMemo(() => layout(nodes, new Set(collapsed.split(",").filter(Boolean))), [shape, collapsed]);
+  const narrow = useNarrow();
+  const l = useMemo(
+    () => layout(nodes, new Set(collapsed.split(",").filter(Boolean)), narrow),
+    [shape, collapsed, narrow],
+  );
   const byID = new Map(nodes.map((n) => [n.id, n]));
   const toggle = (frame: string) => {
     const now = new Set(collapsed.split(",").filter(Boolean));
@@ -31,13 +35,29 @@ function Chart({ shown, nodes, route }: { shown: Shown; nodes: Node[]; route: Ro
     setQuery({ collapsed: [...now].join(",") });
   };
   const node = byID.get(selected);
+  const found = filter ? l.boxes.filter((b) => b.kind !== "frame" && matches(filter, b.nodes.join(" "))) : [];
   return (
     <>
       <div class="bar">
         <h1>Graph</h1>
-        <Filter name="filter" value={filter} label="Highlight nodes" />
+        <form
+          onSubmit={(e) => {
+            e.preventDefault();
+            const next = found[(found.findIndex((b) => b.id === selected) + 1) % found.length];
+            if (next) setQuery({ node: next.id });
+          }}
+        >
+          <Filter name="filter" value={filter} label="Search nodes" />{" "}
+          {filter && (
+            <button type="submit" disabled={found.length === 0}>
+              Next
+            </button>
+          )}
+        </form>
         <span class="soft">
-          {plural(nodes.length, "node")}. Drag to move, Ctrl + wheel to zoom, select a node for its figures.
+          {filter
+            ? `${count(found.length)} of ${plural(nodes.length, "node")}`
+            : `${plural(nodes.length, "node")}. Drag or use the arrow keys to move, + and − to zoom.`}
         </span>
       </div>
       <div class="graph">
@@ -46,6 +66,18 @@ function Chart({ shown, nodes, route }: { shown: Shown; nodes: Node[]; route: Ro
       </div>
     </>
   );
+}
+
+/** Whether the screen is too narrow for a graph from left to right. */
+function useNarrow(): boolean {
+  const query = useMemo(() => matchMedia("(max-width: 760px)"), []);
+  const [narrow, set] = useState(query.matches);
+  useEffect(() => {
+    const change = () => set(query.matches);
+    query.addEventListener("change", change);
+    return () => query.removeEventListener("change", change);
+  }, []);
+  return narrow;
 }
 
 function Selected({ n, shown }: { n: Node; shown: Shown }) {
@@ -73,7 +105,13 @@ function Selected({ n, shown }: { n: Node; shown: Shown }) {
         )}
       </dl>
       <p>
-        <a href={nodeLink(n.id, { tab: "live" })}>Live records</a>
+        <a href={nodeLink(n.id)}>Details</a>
+        {n.samples && (
+          <>
+            {" "}
+            · <a href={nodeLink(n.id, { tab: "live" })}>Live records</a>
+          </>
+        )}
       </p>
       <button type="button" onClick={() => setQuery({ node: "" })}>
         Close
@@ -101,7 +139,13 @@ function Canvas(props: {
   const whole: Window = { x: 0, y: 0, width: l.width, height: l.height };
   const [w, setWindow] = useState<Window>(whole);
   const svg = useRef<SVGSVGElement>(null);
-  useEffect(() => setWindow(fit(whole, svg.current)), [l]);
+  useEffect(() => setWindow(begin(l, selected, svg.current)), [l]);
+  // A node that the search or the URL selects comes into the window.
+  useEffect(() => {
+    const b = l.boxes.find((b) => b.id === selected);
+    if (b) setWindow((w) => (contains(w, b) ? w : centred(w, b)));
+  }, [selected]);
+  const move = (x: number, y: number) => setWindow({ ...w, x: w.x + x * w.width, y: w.y + y * w.height });
   const zoom = (factor: number, x = w.x + w.width / 2, y = w.y + w.height / 2) =>
     setWindow({
       x: x - (x - w.x) * factor,
@@ -127,7 +171,7 @@ function Canvas(props: {
     kept.current.set(of, { key, element });
     return element;
   };
-  const drag = useRef<{ x: number; y: number; w: Window } | null>(null);
+  const drag = useRef<{ id: number; x: number; y: number; w: Window } | null>(null);
   // Boxes outside of the window are not drawn, so that large graphs stay fast.
   const inside = (b: { x: number; y: number; width: number; height: number }) =>
     b.x < w.x + w.width && b.x + b.width > w.x && b.y < w.y + w.height && b.y + b.height > w.y;
@@ -148,7 +192,15 @@ function Canvas(props: {
       <svg
         ref={svg}
         role="group"
-        aria-label="Graph of the nodes"
+        aria-label="Graph of the nodes. The arrow keys move it, plus and minus zoom."
+        tabindex={0}
+        onKeyDown={(e) => {
+          const step = keys[e.key];
+          if (!step || e.target !== e.currentTarget || e.ctrlKey || e.metaKey || e.altKey) return;
+          e.preventDefault();
+          if (typeof step === "number") zoom(step);
+          else move(...step);
+        }}
         viewBox={`${w.x} ${w.y} ${w.width} ${w.height}`}
         preserveAspectRatio="xMidYMid meet"
         onWheel={(e) => {
@@ -159,13 +211,13 @@ function Canvas(props: {
         }}
         onPointerDown={(e) => {
           if ((e.target as Element).closest("a,[role=button]")) return;
-          drag.current = { x: e.clientX, y: e.clientY, w };
+          drag.current = { id: e.pointerId, x: e.clientX, y: e.clientY, w };
           e.currentTarget.setPointerCapture(e.pointerId);
         }}
         onPointerMove={(e) => {
           const d = drag.current;
           const r = svg.current?.getBoundingClientRect();
-          if (!d || !r) return;
+          if (!d || !r || d.id !== e.pointerId) return;
           setWindow({
             ...d.w,
             x: d.w.x - ((e.clientX - d.x) / r.width) * d.w.width,
@@ -199,7 +251,7 @@ function Canvas(props: {
           .map((e) => {
             const { out, dropped } = scale > 0.45 && !e.reference ? edgeRates(e, shown, byID) : none;
             return keep(e, `${out} ${dropped}`, () => (
-              <EdgeLine key={`${e.from} ${e.to}`} e={e} out={out} dropped={dropped} />
+              <EdgeLine key={`${e.from} ${e.to}`} e={e} out={out} dropped={dropped} vertical={l.vertical} />
             ));
           })}
         {l.boxes
@@ -225,6 +277,42 @@ function Canvas(props: {
       <Minimap l={l} w={w} byID={byID} move={(x, y) => setWindow({ ...w, x: x - w.width / 2, y: y - w.height / 2 })} />
     </div>
   );
+}
+
+/** What keys do: move by a part of the window, or zoom by a factor. */
+const keys: Record<string, [number, number] | number> = {
+  ArrowLeft: [-0.2, 0],
+  ArrowRight: [0.2, 0],
+  ArrowUp: [0, -0.2],
+  ArrowDown: [0, 0.2],
+  "+": 0.8,
+  "-": 1.25,
+};
+
+const centred = (w: Window, b: Box): Window => ({
+  ...w,
+  x: b.x + b.width / 2 - w.width / 2,
+  y: b.y + b.height / 2 - w.height / 2,
+});
+
+const contains = (w: Window, b: Box) =>
+  b.x >= w.x && b.x + b.width <= w.x + w.width && b.y >= w.y && b.y + b.height <= w.y + w.height;
+
+/** The smallest scale at which a graph is drawn on a narrow screen before the user zooms. */
+const readable = 0.8;
+
+/** Room for the buttons above a graph. */
+const margin = 44;
+
+/** The first window: the whole graph, or on a narrow screen as much as can be read. */
+function begin(l: Layout, selected: string, svg: SVGSVGElement | null): Window {
+  const all = fit({ x: 0, y: 0, width: l.width, height: l.height }, svg);
+  if (!l.vertical || !svg || svg.clientWidth / all.width >= readable) return all;
+  const width = svg.clientWidth / readable;
+  const height = svg.clientHeight / readable;
+  const b = l.boxes.find((b) => b.id === selected);
+  if (b) return centred({ x: 0, y: 0, width, height }, b);
+  return { x: (l.width - width) / 2, y: -margin, width, height };
 }
 
 /** The window of the shape of the drawing area that contains the whole graph, at most at twice the size. */
@@ -325,13 +413,17 @@ function edgeRates(e: Edge, shown: Shown, byID: Map<string, Node>): { out: strin
   return sent > 0 ? { out: rate(sent), dropped: lost > 0 ? rate(lost) : "" } : none;
 }
 
-function EdgeLine({ e, out, dropped }: { e: Edge; out: string; dropped: string }) {
+function EdgeLine({ e, out, dropped, vertical }: { e: Edge; out: string; dropped: string; vertical: boolean }) {
   const middle = e.points[Math.floor(e.points.length / 2)];
   return (
     <g class={e.reference ? "edge reference" : "edge"}>
-      <path d={curve(e.points)} marker-end="url(#arrow)" />
+      <path d={curve(e.points, vertical)} marker-end="url(#arrow)" />
       {out && middle && (
-        <text x={middle.x} y={middle.y - 5} text-anchor="middle">
+        <text
+          x={middle.x + (vertical ? 8 : 0)}
+          y={middle.y + (vertical ? 4 : -5)}
+          text-anchor={vertical ? "start" : "middle"}
+        >
           {out}
           {dropped && <tspan class="lost"> −{dropped}</tspan>}
         </text>
@@ -340,14 +432,15 @@ function EdgeLine({ e, out, dropped }: { e: Edge; out: string; dropped: string }
   );
 }
 
-function curve(p: { x: number; y: number }[]): string {
+function curve(p: { x: number; y: number }[], vertical: boolean): string {
   const [first, ...rest] = p;
   if (!first) return "";
   let d = `M${first.x} ${first.y}`;
   let from = first;
   for (const to of rest) {
-    const half = (to.x - from.x) / 2;
-    d += `C${from.x + half} ${from.y} ${to.x - half} ${to.y} ${to.x} ${to.y}`;
+    const x = vertical ? 0 : (to.x - from.x) / 2;
+    const y = vertical ? (to.y - from.y) / 2 : 0;
+    d += `C${from.x + x} ${from.y + y} ${to.x - x} ${to.y - y} ${to.x} ${to.y}`;
     from = to;
   }
   return d;

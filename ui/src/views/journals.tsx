@@ -135,14 +135,12 @@ export function Journals({ route }: { route: Route }) {
           {
             name: "limits",
             title: "Limits",
-            wide: true,
             show: (r) => limitText(r.limits),
           },
           {
             name: "sent",
             title: "Sent",
             num: true,
-            wide: true,
             by: (r) => sent(r.e),
             show: (r) => count(sent(r.e)),
           },

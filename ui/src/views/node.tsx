@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { getJSON, type Node, nodePath } from "../api";
-import { Charts, useHistory } from "../parts/chart";
+import { Charts, type HealthChange, useHistory } from "../parts/chart";
 import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
@@ -11,6 +11,7 @@ import { flowOf, type Shown, useDetails, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
 import { Live } from "./live";
 import { Quarantine } from "./quarantine";
+import { marksOf, useReloads } from "./reloads";
 import { Reports, Script } from "./script";
 import { State } from "./state";
 
@@ -86,76 +87,81 @@ function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
   const from = all.filter((o) => o.sends_to.includes(n.id)).map((o) => o.id);
   const usedBy = all.filter((o) => o.depends_on.includes(n.id) && !o.sends_to.includes(n.id)).map((o) => o.id);
   const refersTo = n.depends_on.filter((id) => !n.sends_to.includes(id));
+  const history = useHistory(n.id, shown.now);
+  const reloads = useReloads();
   const f = flowOf(n);
   const r = shown.rates.get(n.id);
   const dropped = Object.entries({ ...n.samples?.dropped, ...n.lines?.dropped });
   return (
-    <>
-      {sick && <ErrorBox title={`${n.health.state} for ${age(n.health.time, shown.now)}`} text={n.health.message} />}
-      {!sick && n.health.message !== "running" && n.health.message && (
-        <p class="box warn">{printable(n.health.message)}</p>
-      )}
-      {!sick && n.last_error && (
-        <details class="box">
-          <summary>
-            Last error, {age(n.last_error.time, shown.now)} ago ({n.last_error.state})
-          </summary>
-          <Pre>{printable(n.last_error.message)}</Pre>
-        </details>
-      )}
-      <Reports node={n} />
-      {n.samples && <Charts node={n.id} now={shown.now} />}
-      <dl class="pairs">
-        <Pair name="Component">
-          <ComponentManual name={n.name} />
-        </Pair>
-        {n.position && <Pair name="Config">{n.position}</Pair>}
-        {n.sources.length > 0 && <Pair name="Files">{n.sources.join(", ")}</Pair>}
-        {n.version && <Pair name="Version">{short(n.version)}</Pair>}
-        {n.trial && (
-          <Pair name="New version">
-            {short(n.trial.version)}: {n.trial.step} for {age(n.trial.since, shown.now)}
-          </Pair>
+    <div class="beside">
+      <div>
+        {sick && <ErrorBox title={`${n.health.state} for ${age(n.health.time, shown.now)}`} text={n.health.message} />}
+        {!sick && n.health.message !== "running" && n.health.message && (
+          <p class="box warn">{printable(n.health.message)}</p>
         )}
-        {from.length > 0 && <Links name="Gets records from" ids={from} />}
-        {n.sends_to.length > 0 && <Links name="Sends records to" ids={n.sends_to} />}
-        {refersTo.length > 0 && <Links name="Refers to" ids={refersTo} />}
-        {usedBy.length > 0 && <Links name="Used by" ids={usedBy} />}
-        {n.samples && (
-          <>
-            <Pair name="Records in">
-              {count(f.in)} ({rate(r?.in)})
+        {!sick && n.last_error && (
+          <details class="box">
+            <summary>
+              Last error, {age(n.last_error.time, shown.now)} ago ({n.last_error.state})
+            </summary>
+            <Pre>{printable(n.last_error.message)}</Pre>
+          </details>
+        )}
+        <Reports node={n} />
+        {n.samples && <Charts node={n.id} history={history} marks={marksOf(reloads.value, n.id)} />}
+        <dl class="pairs">
+          <Pair name="Component">{n.name}</Pair>
+          {n.position && <Pair name="Config">{n.position}</Pair>}
+          {n.sources.length > 0 && <Pair name="Files">{n.sources.join(", ")}</Pair>}
+          {n.version && <Pair name="Version">{short(n.version)}</Pair>}
+          {n.trial && (
+            <Pair name="New version">
+              {short(n.trial.version)}: {n.trial.step} for {age(n.trial.since, shown.now)}
             </Pair>
-            <Pair name="Records out">
-              {count(f.out)} ({rate(r?.out)})
-            </Pair>
-          </>
-        )}
-        {f.waiting !== undefined && <Pair name="Waiting">{count(f.waiting)}</Pair>}
-        {dropped.length > 0 && (
-          <Pair name="Dropped">{dropped.map(([why, n]) => `${why}: ${count(n)}`).join(", ")}</Pair>
-        )}
-        {!!n.quarantined && <Pair name="In quarantine">{count(n.quarantined)}</Pair>}
-        {n.restarts > 0 && <Pair name="Restarts">{n.restarts}</Pair>}
-      </dl>
-      <HealthHistory id={n.id} now={shown.now} />
-      <Value title="Arguments" value={n.arguments} open />
-      <Value title="Exports" value={n.exports} open />
-      <Value title="Debug information" value={n.debug} />
-      {!!n.omitted && <p class="soft">{count(n.omitted)} elements of long lists are not shown.</p>}
-    </>
+          )}
+          {from.length > 0 && <Links name="Gets records from" ids={from} />}
+          {n.sends_to.length > 0 && <Links name="Sends records to" ids={n.sends_to} />}
+          {refersTo.length > 0 && <Links name="Refers to" ids={refersTo} />}
+          {usedBy.length > 0 && <Links name="Used by" ids={usedBy} />}
+          {n.samples && (
+            <>
+              <Pair name="Records in">
+                {count(f.in)} ({rate(r?.in)})
+              </Pair>
+              <Pair name="Records out">
+                {count(f.out)} ({rate(r?.out)})
+              </Pair>
+            </>
+          )}
+          {f.waiting !== undefined && <Pair name="Waiting">{count(f.waiting)}</Pair>}
+          {dropped.length > 0 && (
+            <Pair name="Dropped">{dropped.map(([why, n]) => `${why}: ${count(n)}`).join(", ")}</Pair>
+          )}
+          {!!n.quarantined && <Pair name="In quarantine">{count(n.quarantined)}</Pair>}
+          {n.restarts > 0 && <Pair name="Restarts">{n.restarts}</Pair>}
+        </dl>
+        <HealthHistory changes={history.value?.health ?? []} />
+        <Value title="Arguments" value={n.arguments} open />
+        <Value title="Exports" value={n.exports} open />
+        <Value title="Debug information" value={n.debug} />
+        {!!n.omitted && <p class="soft">{count(n.omitted)} elements of long lists are not shown.</p>}
+      </div>
+      <aside aria-labelledby="manual">
+        <h2 id="manual">Documentation</h2>
+        <Manual name={n.name} />
+      </aside>
+    </div>
   );
 }
 
 /** The changes of health in the last hour. */
-function HealthHistory({ id, now }: { id: string; now: number }) {
-  const { value } = useHistory(id, now);
-  if (!value || value.health.length < 2) return null;
+function HealthHistory({ changes }: { changes: HealthChange[] }) {
+  if (changes.length < 2) return null;
   return (
     <details class="value">
-      <summary>Changes of health in the last hour ({value.health.length})</summary>
+      <summary>Changes of health in the last hour ({changes.length})</summary>
       <ol class="plain">
-        {value.health.toReversed().map((c) => (
+        {changes.toReversed().map((c) => (
           <li key={c.time}>
             <time dateTime={c.time}>{clock(c.time)}</time> {c.state}{" "}
             <span class="soft">{printable(c.message ?? "")}</span>
@@ -199,16 +205,7 @@ function Value({ title, value, open }: { title: string; value: unknown; open?: b
   );
 }
 
-/** The name of a component, which opens its manual. */
-function ComponentManual({ name }: { name: string }) {
-  return (
-    <details>
-      <summary>{name}</summary>
-      <Manual name={name} />
-    </details>
-  );
-}
-
+/** The manual of a component. */
 function Manual({ name }: { name: string }) {
   const { value, error } = useLoad(
     (signal) => getJSON<{ text: string }>(nodePath("/api/v0/manual/", name), signal),

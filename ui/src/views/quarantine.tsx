@@ -112,7 +112,7 @@ export function Quarantine({ node, now, sort }: { node: Node; now: number; sort:
           },
           { name: "age", title: "Age", num: true, by: (e) => -Date.parse(e.time), show: (e) => age(e.time, now) },
           { name: "records", title: "Records", num: true, by: (e) => e.records, show: (e) => count(e.records) },
-          { name: "version", title: "Version", wide: true, show: (e) => <code>{short(e.version)}</code> },
+          { name: "version", title: "Version", show: (e) => <code>{short(e.version)}</code> },
           { name: "error", title: "Error", by: (e) => e.error, show: (e) => <Pre>{printable(e.error, 2000)}</Pre> },
           {
             name: "do",

@@ -1,14 +1,15 @@
 // What changed, when, and how long each step took.
 
 import { getJSON, type Reload } from "../api";
-import { useLoad } from "../parts/load";
+import type { Mark } from "../parts/chart";
+import { type Loaded, useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
 import { useStatus } from "../status";
 import { clock, duration, printable, short } from "../text";
 
 /** The records of reloads, newest first. They are loaded again when the server announces another one. */
-function useReloads() {
+export function useReloads() {
   const { reloads } = useStatus();
   return useLoad(
     async (signal) => (await getJSON<{ reloads: Reload[] }>("/api/v0/reloads", signal)).reloads.toReversed(),
@@ -16,8 +17,15 @@ function useReloads() {
   );
 }
 
-export function Timeline({ most }: { most: number }) {
-  const { value, error } = useReloads();
+/** The reloads as marks of charts: those of one node, or all. */
+export function marksOf(reloads: Reload[] | undefined, node?: string): Mark[] {
+  return (reloads ?? [])
+    .filter((r) => !node || r.nodes.some((n) => n.id === node))
+    .map((r) => ({ time: Date.parse(r.time) / 1000, color: tones[r.outcome] === "bad" ? "bad" : "soft" }));
+}
+
+export function Timeline({ reloads, most }: { reloads: Loaded<Reload[]>; most: number }) {
+  const { value, error } = reloads;
   if (error) return <ErrorBox title="Cannot load the reloads." text={error.message} />;
   if (!value) return <Loading />;
   return (

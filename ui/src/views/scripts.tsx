@@ -41,7 +41,6 @@ export function Scripts({ route }: { route: Route }) {
           {
             name: "file",
             title: "File",
-            wide: true,
             by: (n) => n.sources[0] ?? "",
             show: (n) => n.sources[0] ?? "shipped with weir",
           },
@@ -49,7 +48,6 @@ export function Scripts({ route }: { route: Route }) {
             name: "quarantined",
             title: "Quarantined",
             num: true,
-            wide: true,
             by: (n) => n.quarantined ?? 0,
             show: (n) =>
               n.quarantined ? <a href={nodeLink(n.id, { tab: "quarantine" })}>{count(n.quarantined)}</a> : "0",

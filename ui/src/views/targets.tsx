@@ -69,7 +69,7 @@ export function Targets({ route }: { route: Route }) {
       <NotScraped nodes={status.components} />
       <h2>{plural(targets.length, "scraped target")}</h2>
       <TargetTable rows={targets.filter((t) => matches(filter, JSON.stringify(t)))} now={now} sort={sort} />
-      <Discovered filter={filter} sort={sort} />
+      <Discovered filter={filter} sort={sort} targets={targets} />
       <h2>{plural(files.length, "file")}</h2>
       <FileTable rows={files.filter((f) => matches(filter, JSON.stringify(f)))} sort={sort} />
     </>
@@ -111,6 +111,22 @@ function labelText(labels: Record<string, string>): string {
   );
 }
 
+/** A label in each line, and what differs from the labels before. */
+function Labels({ labels, before }: { labels: Record<string, string>; before?: Record<string, string> }) {
+  return (
+    <ul class="plain labels">
+      {Object.entries(labels).map(([k, v]) => {
+        const change = !before || before[k] === v ? "" : k in before ? "changed" : "added";
+        return (
+          <li key={k} class={change}>
+            <code>{labelText({ [k]: v })}</code> {change}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
 function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sort: string }) {
   return (
     <Table
@@ -148,7 +164,6 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
           name: "took",
           title: "Took",
           num: true,
-          wide: true,
           by: (t) => t.last_scrape_seconds,
           show: (t) => duration(t.last_scrape_seconds * 1000),
         },
@@ -156,15 +171,13 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
           name: "samples",
           title: "Samples",
           num: true,
-          wide: true,
           by: (t) => t.last_scrape_samples,
           show: (t) => count(t.last_scrape_samples),
         },
-        { name: "labels", title: "Labels", wide: true, show: (t) => <code>{labelText(t.labels)}</code> },
+        { name: "labels", title: "Labels", show: (t) => <code>{labelText(t.labels)}</code> },
         {
           name: "node",
           title: "Node",
-          wide: true,
           by: (t) => t.node,
           show: (t) => <a href={nodeLink(t.node)}>{t.node}</a>,
         },
@@ -177,7 +190,7 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
 const mostDiscovered = 1000;
 
 /** The targets of all discoveries with what became of them: the labels before and after the rules. */
-function Discovered({ filter, sort }: { filter: string; sort: string }) {
+function Discovered({ filter, sort, targets }: { filter: string; sort: string; targets: Of<Target>[] }) {
   const [again, refresh] = useState(0);
   const { value, error } = useLoad(
     async (signal) => {
@@ -196,7 +209,21 @@ function Discovered({ filter, sort }: { filter: string; sort: string }) {
       .filter((s) => s.dropped || s.kind === "limit")
       .map((s) => [s.kind, s.index, s.name, s.detail && `(${s.detail})`].filter(Boolean).join(" "))
       .join("\n");
-  const final = (p: Path) => labelText((last(p)?.after ?? last(p)?.before ?? p.record)?.labels ?? {});
+  // A scrape adds labels such as instance, and removes those that begin with "__".
+  const final = (p: Path) => {
+    const n = last(p);
+    const labels = (n?.after ?? n?.before ?? p.record)?.labels ?? {};
+    if (n?.result !== "up" && n?.result !== "down") return labels;
+    const kept = Object.entries(labels).filter(([k]) => !k.startsWith("__"));
+    const scraped = targets.find(
+      (t) =>
+        t.node === n.node &&
+        t.url.includes(labels.__address__ ?? "") &&
+        t.url.includes(labels.__metrics_path__ ?? "") &&
+        kept.every(([k, v]) => t.labels[k] === v),
+    );
+    return scraped?.labels ?? Object.fromEntries(kept);
+  };
   return (
     <>
       <div class="bar">
@@ -223,7 +250,7 @@ function Discovered({ filter, sort }: { filter: string; sort: string }) {
             by: (p) => p.text,
             show: (p) => (
               <>
-                <code>{labelText(p.record?.labels ?? {})}</code>
+                <Labels labels={p.record?.labels ?? {}} />
                 {p.record && (
                   <p>
                     <a href={whyTargetLink(p.record)}>why</a>
@@ -252,8 +279,8 @@ function Discovered({ filter, sort }: { filter: string; sort: string }) {
           {
             name: "final",
             title: "Final labels",
-            wide: true,
-            show: (p) => (last(p)?.result === "dropped" ? "–" : <code>{final(p)}</code>),
+            show: (p) =>
+              last(p)?.result === "dropped" ? "–" : <Labels labels={final(p)} before={p.record?.labels ?? {}} />,
           },
         ]}
       />
@@ -294,15 +321,13 @@ function FileTable({ rows, sort }: { rows: Of<File>[]; sort: string }) {
           name: "size",
           title: "Bytes",
           num: true,
-          wide: true,
           by: (f) => f.size,
           show: (f) => count(f.size),
         },
-        { name: "labels", title: "Labels", wide: true, show: (f) => <code>{printable(f.labels, 1000)}</code> },
+        { name: "labels", title: "Labels", show: (f) => <code>{printable(f.labels, 1000)}</code> },
         {
           name: "node",
           title: "Node",
-          wide: true,
           by: (f) => f.node,
           show: (f) => <a href={nodeLink(f.node)}>{f.node}</a>,
         },
