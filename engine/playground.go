@@ -24,6 +24,8 @@ const (
 	maxPlayText = 64 << 10
 	// maxPlayRows is the maximum number of records that a copy may send.
 	maxPlayRows = 10_000
+	// maxPlaySteps is the maximum number of records for which a copy names its steps.
+	maxPlaySteps = 500
 	// maxPlayLog is how much of the log lines of a copy is kept.
 	maxPlayLog = 16 << 10
 	// playTime is how long a copy may process its input. Nobody waits for it any longer;
@@ -184,6 +186,9 @@ func (c *nodeCopy) play(ctx context.Context, in service.PlaygroundInput) (out se
 	start := time.Now()
 	err = c.consume(ctx, built, in, &out)
 	out.Took = time.Since(start)
+	if x, ok := built.(component.Explainer); ok && err == nil {
+		out.Steps, err = stepsOf(ctx, x, in.Records)
+	}
 	stop(component.ErrRemoved) // lines that it keeps leave it now
 	err = errors.Join(err, <-ended)
 	out.Records = collected.take()
@@ -215,6 +220,25 @@ func (c *nodeCopy) consume(ctx context.Context, built component.Component, in se
 		}
 	}
 	return nil
+}
+
+// stepsOf returns the steps of a component for the first records of the input.
+func stepsOf(ctx context.Context, x component.Explainer, in flow.Batches) (out [][]component.Step, err error) {
+	add := func(rows int, one func(row int) flow.Batches) {
+		for i := 0; i < rows && len(out) < maxPlaySteps && err == nil; i++ {
+			var steps []component.Step
+			if steps, err = x.Explain(ctx, one(i)); err == nil {
+				out = append(out, steps)
+			}
+		}
+	}
+	for _, b := range in.Metrics {
+		add(b.Len(), func(i int) flow.Batches { return flow.Batches{Metrics: []*batch.Metrics{b.Rows([]int{i})}} })
+	}
+	for _, b := range in.Logs {
+		add(b.Len(), func(i int) flow.Batches { return flow.Batches{Logs: []*batch.Logs{b.Rows([]int{i})}} })
+	}
+	return out, err
 }
 
 // options returns what Build gets: everything that a copy reports goes nowhere but into

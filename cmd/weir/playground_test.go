@@ -95,7 +95,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   rule {
     target_label = "site"
     replacement  = "lab"
-  }`, httpservice.PlaygroundRequest{Metrics: "up 1\nm 2\n"}, "2 records\nchanged up{} 1 site=\"lab\" added\ndropped m{} 2\n"},
+  }`, httpservice.PlaygroundRequest{Metrics: "up 1\nm 2\n"}, "2 records\nchanged up{} 1 site=\"lab\" added [rule 2 replace: site=\"lab\" added]\ndropped m{} 2 [rule 1 drop: dropped]\n"},
 		{"an invalid regex", "prometheus.relabel.rules", `
   forward_to = []
   rule {
@@ -115,7 +115,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   rule {
     target_label = "site"
     replacement  = "lab"
-  }`, httpservice.PlaygroundRequest{Logs: "{a=\"b\"} hello\n"}, "1 records\nchanged {a=b} hello site=\"lab\" added\n"},
+  }`, httpservice.PlaygroundRequest{Logs: "{a=\"b\"} hello\n"}, "1 records\nchanged {a=b} hello site=\"lab\" added [rule 1 replace: site=\"lab\" added]\n"},
 		{"targets", "discovery.relabel.rules", `
   targets = []
   rule {
@@ -127,7 +127,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
     source_labels = ["__address__"]
     target_label  = "instance"
   }`, httpservice.PlaygroundRequest{Targets: "{\"__address__\":\"h:1\"}\n\n{\"__address__\":\"h:2\",\"env\":\"test\"}\n"},
-			"2 records\nchanged {__address__=h:1} instance=\"h:1\" added\ndropped {__address__=h:2,env=test}\n"},
+			"2 records\nchanged {__address__=h:1} instance=\"h:1\" added [rule 2 replace: instance=\"h:1\" added]\ndropped {__address__=h:2,env=test} [rule 1 drop: dropped]\n"},
 		{"invalid targets", "discovery.relabel.rules", `
   targets = []`, httpservice.PlaygroundRequest{Targets: "{}\nh:1\n"}, "0 records\ninput, line 2: a target is a JSON object"},
 		{"stages and LogQL", "loki.process.stages", `
@@ -142,7 +142,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   stage.labels {
     values = { level = "" }
   }`, httpservice.PlaygroundRequest{Logs: "{app=\"api\"} {\"level\":\"debug\"}\n{app=\"api\"} {\"level\":\"warn\"}\n"},
-			"2 records\ndropped {app=api} {\"level\":\"debug\"}\nchanged {app=api} {\"level\":\"warn\"} level=\"warn\" added\n"},
+			"2 records\ndropped {app=api} {\"level\":\"debug\"} [stage 1 match: dropped]\nchanged {app=api} {\"level\":\"warn\"} level=\"warn\" added [stage 2 json: extracted level=\"warn\"] [stage 3 labels: level=\"warn\" added]\n"},
 		{"an invalid selector", "loki.process.stages", `
   forward_to = []
   stage.match {
@@ -151,7 +151,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   }`, httpservice.PlaygroundRequest{Lines: "a\n"}, "0 records\nline 4: "},
 		{"lines without labels", "loki.process.stages", `
   forward_to = []
-  stage.drop { expression = "^\\{" }`, httpservice.PlaygroundRequest{Lines: "{a=\"b\"} one\r\n\n  two\n"}, "2 records\ndropped {} {a=\"b\"} one\nnote unchanged records: 1\n"},
+  stage.drop { expression = "^\\{" }`, httpservice.PlaygroundRequest{Lines: "{a=\"b\"} one\r\n\n  two\n"}, "2 records\ndropped {} {a=\"b\"} one [stage 1 drop: dropped]\nnote unchanged records: 1\n"},
 		{"lines that the node keeps for a while", "loki.process.stages", `
   forward_to = []
   stage.multiline { firstline = "^\\S" }`, httpservice.PlaygroundRequest{Lines: "a\n b\n"}, "2 records\nchanged {} a line"},
@@ -166,7 +166,7 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   }`, httpservice.PlaygroundRequest{Lines: "a\n"}, "1 records\nnote unchanged records: 1\n"},
 		{"a filter", "expr.filter.f", `
   keep       = "value > 1"
-  forward_to = []`, httpservice.PlaygroundRequest{Metrics: "m 1\nm{a=\"b\"} 2\n"}, "2 records\ndropped m{} 1\nnote unchanged records: 1\n"},
+  forward_to = []`, httpservice.PlaygroundRequest{Metrics: "m 1\nm{a=\"b\"} 2\n"}, "2 records\ndropped m{} 1 [keep: dropped]\nnote unchanged records: 1\n"},
 		{"an invalid expression", "expr.filter.f", `
   forward_to = []
   keep       = "value >"`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "0 records\nline 3: "},
@@ -175,13 +175,13 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   keep       = "value > 1"`, httpservice.PlaygroundRequest{Lines: "a\n"}, "0 records\nline 0: the block does not accept logs: "},
 		{"fields", "expr.set.s", `
   label "size" { value = "string(len(line))" }
-  forward_to = []`, httpservice.PlaygroundRequest{Lines: "hello\n"}, "1 records\nchanged {} hello size=\"5\" added\n"},
+  forward_to = []`, httpservice.PlaygroundRequest{Lines: "hello\n"}, "1 records\nchanged {} hello size=\"5\" added [label size: size=\"5\" added]\n"},
 		{"routes", "expr.route.r", `
   forward_to = []
   route "large" {
     when       = "value > 1"
     forward_to = []
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nnote unchanged records: 1\n"},
+  }`, httpservice.PlaygroundRequest{Metrics: "m 1\nm{a=\"b\"} 2\n"}, "2 records\nunchanged m{} 1 [route forward_to: ]\nunchanged m{a=b} 2 [route 1 large: ]\n"},
 		{"labels of targets", "prometheus.enrich.e", `
   targets                = [{__address__ = "10.1.0.1", owner = "ops"}]
   target_to_metric_match = { __address__ = "host" }
@@ -192,13 +192,13 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   rule {
     target_label = "place"
     replacement  = x + "!"
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 place=\"a!\" added\n"},
+  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 place=\"a!\" added [rule 1 replace: place=\"a!\" added]\n"},
 		{"secrets", "prometheus.relabel.rules", `
   forward_to = []
   rule {
     target_label = "v"
     replacement  = "a s3cret-text"
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 v=\"a (secret)\" added\n"},
+  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 v=\"a (secret)\" added [rule 1 replace: v=\"a (secret)\" added]\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name := c.id[strings.LastIndex(c.id, "/")+1:]
@@ -262,6 +262,15 @@ func (w *apiWeir) play(id string, r httpservice.PlaygroundRequest) string {
 			}
 			Changes []string
 			Text    string
+			Steps   []struct {
+				Within, Kind, Name string
+				Index              int
+				Dropped            bool
+				Changes            []string
+			}
+		}
+		if strings.Contains(string(text), "s3cret-text") {
+			w.t.Errorf("%s shows a secret: %s", id, text)
 		}
 		if err := json.Unmarshal(text, &e); err != nil {
 			w.t.Fatal(err)
@@ -285,7 +294,15 @@ func (w *apiWeir) play(id string, r httpservice.PlaygroundRequest) string {
 				b.WriteByte(' ')
 			}
 		}
-		fmt.Fprintln(&b, e.Text+strings.Join(e.Changes, ", "))
+		fmt.Fprint(&b, e.Text+strings.Join(e.Changes, ", "))
+		for _, s := range e.Steps {
+			if s.Dropped {
+				s.Changes = append(s.Changes, "dropped")
+			}
+			what := strings.Fields(strings.Replace(fmt.Sprint(s.Within, " ", s.Kind, " ", s.Index, " ", s.Name), " 0 ", " ", 1))
+			fmt.Fprintf(&b, " [%s: %s]", strings.Join(what, " "), strings.Join(s.Changes, ", "))
+		}
+		b.WriteByte('\n')
 	}
 	for _, e := range res.Errors {
 		where := "line"

@@ -32,8 +32,9 @@ func whyCommand(t *terminal) *cobra.Command {
 running weir and all nodes below it, or with '*' through all nodes. For each record,
 it prints what each node did to it, and names the step that changed or dropped it: the
 rule of prometheus.relabel and loki.relabel, the stage of loki.process, the expression
-of the expr components, and the line of a script. A record is followed if it matches at
-any of the nodes, before or after it. 'weir help expr' describes expressions.
+of the expr components, and the line of a script. It also names the route of expr.route
+that a record takes. A record is followed if it matches at any of the nodes, before or
+after it. 'weir help expr' describes expressions.
 
 A node that sends no output for a record in the same call either dropped the record or
 sends it later. Batches do not record which output of a node comes from which input:

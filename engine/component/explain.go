@@ -12,7 +12,7 @@ import (
 // Explainer is a Component that can tell which of its steps change or drop a record.
 type Explainer interface {
 	// Explain returns the steps that change or drop a record, in order, those that may
-	// have dropped it, and errors. one has a single row, which must not be modified. Explain has
+	// have dropped it or decide where it goes, and errors. one has a single row, which must not be modified. Explain has
 	// no effect: it changes no state, sends nothing and counts nothing. It is called
 	// from any goroutine, also while the component processes batches. The error is why
 	// the component cannot explain the record.
@@ -21,6 +21,9 @@ type Explainer interface {
 
 // StepError is the Kind of a step that is an error, of a script for example.
 const StepError = "error"
+
+// StepRoute is the Kind of a step that decides where a record goes.
+const StepRoute = "route"
 
 // Step is one step of a component, applied to one record.
 type Step struct {

@@ -25,7 +25,10 @@ type PlaygroundInput struct {
 
 // PlaygroundOutput is the result of a copy of a node.
 type PlaygroundOutput struct {
-	Records flow.Batches             // that the copy has sent
+	Records flow.Batches // that the copy has sent
+	// Steps are the steps for each record of the input, or the first ones, in order; see
+	// component.Explainer. It is nil if the component cannot explain.
+	Steps   [][]component.Step
 	Targets []component.TargetResult // one for each target of the input
 	Took    time.Duration
 	Log     string // lines that the copy has logged

@@ -184,6 +184,9 @@ func TestFollowDepends(t *testing.T) {
 	// An error of a record that did not change.
 	f(in, "  process unchanged \"\"\n"+`    error 0 a.lua:3 (oh no) dropped=false depends="" later=false: `+"\n", nil,
 		component.Step{Kind: component.StepError, Name: "a.lua:3", Detail: "oh no", After: in})
+	// A route.
+	f(in, "  process unchanged \"\"\n"+`    route 1 large () dropped=false depends="" later=false: `+"\n", nil,
+		component.Step{Kind: component.StepRoute, Index: 1, Name: "large", After: in})
 	f(in, "  process unchanged \"\"\n", nil, label)
 }
 

@@ -120,7 +120,7 @@ func (f *Follower) explain(ctx context.Context, step *PathNode, o *observation, 
 	case out >= 0 && same(o.in[in], o.out[out]):
 		step.Result = "unchanged"
 		if n.Explainer != nil {
-			f.errors(ctx, step, o.in[in], n.Explainer)
+			f.noted(ctx, step, o.in[in], n.Explainer)
 		}
 		return
 	case out >= 0:
@@ -133,21 +133,25 @@ func (f *Follower) explain(ctx context.Context, step *PathNode, o *observation, 
 	default:
 		step.Result, step.Reason = "missing", "the node did not send it in this call: it dropped it, or sends it later"
 	}
-	if n.Explainer != nil {
-		f.name(ctx, step, o, n.Explainer, in, out)
+	if n.Explainer == nil {
+		return
 	}
-}
-
-// name sets the steps of a node that changed or dropped a row, as the component explains
-// them.
-func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by component.Explainer, in, out int) {
-	one := o.in[in].alone()
-	steps, err := by.Explain(ctx, one)
+	steps, err := n.Explainer.Explain(ctx, o.in[in].alone())
 	if err != nil {
 		step.Reason = component.HideURLs(f.where.masks.mask(fmt.Sprintf("cannot name the steps of the node: %v", err)))
 		return
 	}
-	last := one
+	var became *row
+	if out >= 0 {
+		became = &o.out[out]
+	}
+	f.where.name(step, o.in[in], became, steps)
+}
+
+// name sets the steps of a node that changed or dropped a row, as the component explains
+// them. out is what the row became, or nil.
+func (p *Printer) name(step *PathNode, in row, out *row, steps []component.Step) {
+	last := in.alone()
 	for _, s := range steps {
 		last = s.After
 	}
@@ -158,18 +162,18 @@ func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by 
 	}
 	doubts := slices.DeleteFunc(slices.Clone(steps), func(s component.Step) bool { return s.Depends == "" })
 	switch {
-	case out < 0 && len(left) == 0:
+	case out == nil && len(left) == 0:
 		step.Result, step.Reason = "dropped", ""
-	case out < 0 && len(doubts) == 1 && !doubts[0].Later:
+	case out == nil && len(doubts) == 1 && !doubts[0].Later:
 		// All other steps let the record pass.
 		step.Result, step.Reason = "dropped", ""
 		steps = steps[:slices.IndexFunc(steps, func(s component.Step) bool { return s.Depends != "" })+1]
 		steps[len(steps)-1].After = flow.Batches{}
-	case out < 0 && len(doubts) == 1:
+	case out == nil && len(doubts) == 1:
 		step.Reason = "a step keeps the record and may send it later"
-	case out < 0 && len(doubts) > 0:
+	case out == nil && len(doubts) > 0:
 		step.Reason = "the node did not send it in this call: a step dropped it, or sends it later"
-	case out >= 0 && slices.ContainsFunc(made, func(r row) bool { return sameButTime(r, o.out[out]) }):
+	case out != nil && slices.ContainsFunc(made, func(r row) bool { return sameButTime(r, *out) }):
 		steps = slices.DeleteFunc(steps, func(s component.Step) bool { return s.Depends != "" })
 	case len(doubts) > 0:
 		step.Reason = "the result of a step depends on other records"
@@ -177,27 +181,28 @@ func (f *Follower) name(ctx context.Context, step *PathNode, o *observation, by 
 		step.Reason = "cannot name the steps of the node: for the record alone, they have another result now. The result depends on other records or a state, or the arguments have changed"
 		return
 	}
-	f.steps(step, o.in[in], steps)
+	p.steps(step, in, steps)
 }
 
-// errors sets the steps of a node that failed on a row, which it sent on unchanged.
-func (f *Follower) errors(ctx context.Context, step *PathNode, r row, by component.Explainer) {
+// noted sets the steps of a node that sent a row on unchanged: those that failed, and
+// those that decided where it goes.
+func (f *Follower) noted(ctx context.Context, step *PathNode, r row, by component.Explainer) {
 	steps, err := by.Explain(ctx, r.alone())
 	if err != nil {
 		return // nothing was to be explained
 	}
-	f.steps(step, r, slices.DeleteFunc(steps, func(s component.Step) bool { return s.Kind != component.StepError }))
+	f.where.steps(step, r, slices.DeleteFunc(steps, func(s component.Step) bool { return s.Kind != component.StepError && s.Kind != component.StepRoute }))
 }
 
 // steps appends steps of a node to those of a path, where now is the row before them.
-func (f *Follower) steps(step *PathNode, now row, steps []component.Step) {
+func (p *Printer) steps(step *PathNode, now row, steps []component.Step) {
 	for _, s := range steps {
-		a := f.where.masks.row(now)
-		ps := PathStep{Within: s.Within, Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: f.where.masks.mask(s.Detail), Before: a.record(),
+		a := p.masks.row(now)
+		ps := PathStep{Within: s.Within, Kind: s.Kind, Index: s.Index, Name: s.Name, Detail: p.masks.mask(s.Detail), Before: a.record(),
 			Depends: s.Depends, Later: s.Later}
 		if after := slices.Collect(rowsOf(s.After)); len(after) > 0 {
 			now = after[0]
-			b := f.where.masks.row(now)
+			b := p.masks.row(now)
 			ps.After, ps.Changes = b.record(), changes(a, b)
 			if len(after) > 1 {
 				ps.Changes = append(ps.Changes, fmt.Sprintf("divided into %d records", len(after)))
@@ -206,10 +211,10 @@ func (f *Follower) steps(step *PathNode, now row, steps []component.Step) {
 			ps.Dropped = true
 		}
 		for r := range rowsOf(s.Added) {
-			ps.Changes = append(ps.Changes, "added "+string(f.where.masks.row(r).appendText(nil)))
+			ps.Changes = append(ps.Changes, "added "+string(p.masks.row(r).appendText(nil)))
 		}
 		for _, text := range s.Also {
-			ps.Changes = append(ps.Changes, f.where.masks.mask(text))
+			ps.Changes = append(ps.Changes, p.masks.mask(text))
 		}
 		step.Steps = append(step.Steps, ps)
 	}

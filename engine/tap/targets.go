@@ -215,7 +215,7 @@ func (t *Targets) explain(step *PathNode, n *TargetNode, in Target) (out Target)
 		after := masks.row(targetRow(r.After))
 		step.After, step.Changes = targetRecord(after), changes(before, after)
 	}
-	t.follower.steps(step, targetRow(in), r.Steps)
+	t.follower.where.steps(step, targetRow(in), r.Steps)
 	for i := range step.Steps {
 		for _, of := range []*record{step.Steps[i].Before, step.Steps[i].After} {
 			if of != nil {

@@ -123,12 +123,15 @@ export interface Reload {
 
 /** One line of /api/v0/tap/NODE?format=json. */
 export interface TapEvent {
-  kind: "record" | "changed" | "dropped" | "added" | "note" | "end" | "error";
+  kind: "record" | "changed" | "dropped" | "added" | "unchanged" | "note" | "end" | "error";
   time?: string;
   record?: TapRecord;
   becomes?: TapRecord;
   changes?: string[];
   text?: string;
+  /** Of the playground of blocks. */
+  reason?: string;
+  steps?: PathStep[];
 }
 
 export interface TapRecord {
@@ -137,7 +140,7 @@ export interface TapRecord {
   value?: number | string;
   time?: string;
   line?: string;
-  metadata?: Record<string, string>;
+  meta?: Record<string, string>;
 }
 
 /** One line of /api/v0/why/NODE. */

@@ -60,7 +60,9 @@ type PlaygroundResult struct {
 	Records int     `json:"records"` // of the input
 	Seconds float64 `json:"seconds"` // that the copy took to process them
 	// Events are the differences between the input and the output, in the format of
-	// /api/v0/tap/{id}.
+	// /api/v0/tap/{id}. Records that were changed or dropped have also the fields steps and
+	// reason, as in /api/v0/why/{id}; so have records with steps that are unchanged, such as
+	// those of a route, with the kind unchanged.
 	Events []json.RawMessage `json:"events"`
 	Errors []PlaygroundError `json:"errors,omitempty"`
 	Log    string            `json:"log,omitempty"` // lines that the copy logged
@@ -228,14 +230,14 @@ func playEvents(in service.PlaygroundInput, out service.PlaygroundOutput, secret
 		}
 	}
 	if in.Records.Len()+out.Records.Len() > 0 {
-		add(p.Append(nil, flow.Tapped{In: in.Records, Out: out.Records, Time: time.Now()}))
+		add(p.AppendExplained(nil, flow.Tapped{In: in.Records, Out: out.Records, Time: time.Now()}, out.Steps))
 	}
 	for i, r := range out.Targets {
 		call := flow.Tapped{In: component.TargetRecord(in.Targets[i]), Time: time.Now()}
 		if r.After != nil {
 			call.Out = component.TargetRecord(r.After)
 		}
-		add(p.Append(nil, call))
+		add(p.AppendExplained(nil, call, [][]component.Step{r.Steps}))
 	}
 	add(p.Tick(nil))
 	if len(out.Targets) == 0 {
@@ -253,9 +255,13 @@ func targetEvent(e json.RawMessage) json.RawMessage {
 	if json.Unmarshal(e, &all) != nil {
 		return e
 	}
-	for _, name := range []string{"record", "becomes"} {
-		if r, ok := all[name].(map[string]any); ok {
-			maps.DeleteFunc(r, func(key string, _ any) bool { return key != "labels" })
+	steps, _ := all["steps"].([]any)
+	for _, of := range append(steps, all) {
+		of, _ := of.(map[string]any)
+		for _, name := range []string{"record", "becomes", "before", "after"} {
+			if r, ok := of[name].(map[string]any); ok {
+				maps.DeleteFunc(r, func(key string, _ any) bool { return key != "labels" })
+			}
 		}
 	}
 	short, err := json.Marshal(all)

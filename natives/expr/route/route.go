@@ -93,8 +93,8 @@ func (c *Component) Run(ctx context.Context) error {
 	return c.gen.Run(ctx, c.opts.Clock)
 }
 
-// Explain returns the route that drops the record, because it has no receivers of the
-// signal.
+// Explain returns the route that the record takes. It drops the record if it has no
+// receivers of the signal.
 func (c *Component) Explain(_ context.Context, one flow.Batches) ([]component.Step, error) {
 	r := c.gen.Load().Rules
 	signal, judges := batch.SignalMetrics, r.samples.judges
@@ -102,17 +102,17 @@ func (c *Component) Explain(_ context.Context, one flow.Batches) ([]component.St
 		signal, judges = batch.SignalLogs, r.lines.judges
 	}
 	route := slices.IndexFunc(judges, func(j *clause.Judge) bool { return j.Of(one) == expr.True })
-	s := component.Step{Kind: "forward_to", Detail: "no route matches, and the list is empty"}
+	s := component.Step{Kind: component.StepRoute, Name: "forward_to", Detail: "no route matches"}
 	if route >= 0 {
 		a := r.args.Routes[route]
-		s = component.Step{Kind: "route", Index: route + 1, Name: a.Name, Detail: "no receivers; when = " + string(a.When)}
+		s = component.Step{Kind: component.StepRoute, Index: route + 1, Name: a.Name, Detail: "when = " + string(a.When)}
 	} else {
 		route = len(r.args.Routes)
 	}
-	for _, e := range r.exits {
-		if e.Sender.Takes(signal) && e.Ways&(1<<route) != 0 {
-			return nil, nil
-		}
+	if slices.ContainsFunc(r.exits, func(e flow.Exit) bool { return e.Sender.Takes(signal) && e.Ways&(1<<route) != 0 }) {
+		s.After = one
+	} else {
+		s.Detail += "; no receivers of " + signal.String()
 	}
 	return []component.Step{s}, nil
 }

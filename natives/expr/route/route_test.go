@@ -301,21 +301,26 @@ c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a
 	f("forward_to = []\n"+many.String(), `c.alloy:3:1: 64 route blocks are more than the 63 allowed; send the rest to another expr.route`)
 }
 
-// Explain returns the route that drops a record because it has no receivers.
+// Explain returns the route that a record takes, or that drops it because it has no receivers.
 func TestExplain(t *testing.T) {
-	f := func(in string, want []component.Step, routes ...string) {
+	f := func(in string, sent bool, want component.Step, routes ...string) {
 		t.Helper()
 		l := newHarness(t, routes...)
-		got, err := l.c.(component.Explainer).Explain(t.Context(), flow.Batches{Metrics: []*batch.Metrics{l.parse(in)}})
-		if err != nil {
-			t.Error(err)
+		one := flow.Batches{Metrics: []*batch.Metrics{l.parse(in)}}
+		got, err := l.c.(component.Explainer).Explain(t.Context(), one)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%v: got %+v, %v", routes, got, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if (got[0].After.Len() == 1) != sent {
+			t.Errorf("%v: %d records are left", routes, got[0].After.Len())
+		}
+		got[0].After = flow.Batches{}
+		if diff := cmp.Diff(want, got[0]); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", routes, diff)
 		}
 	}
-	f("up 1", nil, "value > 0 -> a", "-> ")
-	f("up 0", []component.Step{{Kind: "forward_to", Detail: "no route matches, and the list is empty"}}, "value > 0 -> a", "-> ")
-	f("up 0", nil, "value > 0 -> a", "-> b")
-	f("up 2", []component.Step{{Kind: "route", Index: 2, Name: "r1", Detail: `no receivers; when = name == "up"`}}, "value > 2 -> a", `name == "up" -> `, "-> b")
+	f("up 1", true, component.Step{Kind: "route", Index: 1, Name: "r0", Detail: "when = value > 0"}, "value > 0 -> a", "-> ")
+	f("up 0", false, component.Step{Kind: "route", Name: "forward_to", Detail: "no route matches; no receivers of metrics"}, "value > 0 -> a", "-> ")
+	f("up 0", true, component.Step{Kind: "route", Name: "forward_to", Detail: "no route matches"}, "value > 0 -> a", "-> b")
+	f("up 2", false, component.Step{Kind: "route", Index: 2, Name: "r1", Detail: `when = name == "up"; no receivers of metrics`}, "value > 2 -> a", `name == "up" -> `, "-> b")
 }

@@ -190,7 +190,7 @@ export function recordText(r: TapRecord): string {
       .join(",");
   const set = labels(r.labels);
   const head = `${r.name ?? ""}${set || r.name === undefined ? `{${set}}` : ""}`;
-  if (r.line !== undefined) return `${head} ${r.line}${r.metadata ? ` (${labels(r.metadata)})` : ""}`;
+  if (r.line !== undefined) return `${head} ${r.line}${r.meta ? ` (${labels(r.meta)})` : ""}`;
   return `${head} ${r.value ?? ""}`;
 }
 

@@ -10,6 +10,7 @@ import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
 import { WriteToDisk } from "../parts/write";
 import { messageOf, plural, printable } from "../text";
 import { EventLine } from "./live";
+import { Steps } from "./why";
 
 interface Start {
   file: string;
@@ -212,6 +213,8 @@ function Events({ events, what }: { events: TapEvent[]; what: string }) {
       {events.map((e, i) => (
         <li key={i} class={e.kind}>
           <EventLine e={e} />
+          {e.reason && <p class="soft">{printable(e.reason)}</p>}
+          {e.steps && <Steps steps={e.steps} />}
         </li>
       ))}
     </ol>

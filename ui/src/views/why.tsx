@@ -155,16 +155,19 @@ function PathEntry({ n }: { n: PathNode }) {
       <a href={nodeLink(n.node)}>{printable(n.node)}</a> <Result n={n} />{" "}
       {n.position && <span class="soft">{printable(n.position)}</span>}
       {n.reason && <p>{printable(n.reason)}</p>}
-      {n.steps?.length ? (
-        <ul>
-          {n.steps.map((s, i) => (
-            <Step key={i} s={s} />
-          ))}
-        </ul>
-      ) : (
-        <Changes changes={n.changes} />
-      )}
+      {n.steps?.length ? <Steps steps={n.steps} /> : <Changes changes={n.changes} />}
     </li>
+  );
+}
+
+/** The steps of a node that changed or dropped a record, or decided where it goes. */
+export function Steps({ steps }: { steps: PathStep[] }) {
+  return (
+    <ul>
+      {steps.map((s, i) => (
+        <Step key={i} s={s} />
+      ))}
+    </ul>
   );
 }
 
