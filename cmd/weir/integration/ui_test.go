@@ -40,6 +40,21 @@ prometheus.remote_write "dead" {
 		url = "http://127.0.0.1:1/api/v1/write"
 	}
 }
+
+discovery.relabel "hosts" {
+	targets = [{__address__ = "127.0.0.1:2", env = "prod"}, {__address__ = "127.0.0.1:3", env = "test"}]
+
+	rule {
+		source_labels = ["env"]
+		target_label  = "stage"
+	}
+
+	rule {
+		source_labels = ["stage"]
+		regex         = "test"
+		action        = "drop"
+	}
+}
 `)
 	write(t, filepath.Join(dir, "scripts/my/tidy.lua"), tidyScript("lab"))
 	write(t, filepath.Join(dir, "scripts/my/tidy_test.lua"), `
@@ -97,6 +112,7 @@ func TestUI(t *testing.T) {
 		{"state", "node/my.tidy.default?tab=state", []string{"seen", "1 of "}},
 		{"quarantine", "node/my.tidy.default?tab=quarantine", []string{"There is nothing in quarantine."}},
 		{"playground", "node/my.tidy.default?tab=playground", []string{"tidy.lua", `site="lab" added`, "µs each"}},
+		{"block-playground", "node/discovery.relabel.hosts?tab=playground", []string{`stage="prod" added`, "rule 2 drop", `source_labels = ["stage"], regex = "test"`, "µs each"}},
 		{"why", `why?where=name == "go_goroutines"`, []string{"prometheus.scrape.weir", "my.tidy.default", "Ended: "}},
 		{"why-mistake", "why?where=name+==", []string{"Cannot follow the records.", "unexpected token"}},
 		{"targets", "targets", []string{"http://127.0.0.1:1/metrics", "connection refused", "▲ down", "● up"}},
@@ -146,7 +162,7 @@ func TestUIKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("\r"))
 	b.await("the link leads there", `document.activeElement.id == "main"`)
 	b.view("graph")
-	b.await("the graph has nodes", `document.querySelectorAll("g.box").length == 5`)
+	b.await("the graph has nodes", `document.querySelectorAll("g.box").length == 6`)
 	b.do(`[...document.querySelectorAll("g.box")].find(e => e.textContent.includes("my.tidy.default")).focus()`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.await("Enter selects a node", `document.querySelector("aside h2")?.innerText == "my.tidy.default"`)
@@ -506,7 +522,16 @@ prometheus.scrape "weir" {
 }
 
 my.evil "default" {
-	forward_to = [prometheus.echo.default.receiver]
+	forward_to = [prometheus.echo.default.receiver, prometheus.relabel.evil.receiver]
+}
+
+prometheus.relabel "evil" {
+	forward_to = []
+
+	rule {
+		target_label = "copy"
+		replacement  = "<img src=x onerror=\"document.title='hacked'\">"
+	}
 }
 
 prometheus.echo "default" { }
@@ -545,4 +570,29 @@ return weir.transform {
 	b.view("node/my.evil.default")
 	b.shows("<script>document.title='hacked'</script>") // the error of the script
 	b.screenshot("hostile")
+
+	harmless := func(what string) {
+		t.Helper()
+		b.await("nothing is executed", `!document.title.includes("hacked") && !document.querySelector("main img") && !document.querySelector(".editor").shadowRoot.querySelector("img, script")`)
+		b.narrow(what)
+		b.accessible(what)
+		b.screenshot(what)
+	}
+	b.resize(400, 900)
+	b.view("node/prometheus.relabel.evil?tab=playground")
+	b.shows(`copy="<img src=x onerror=`) // the difference, and the step that made it
+	b.shows(`rule 1 replace`)
+	b.await("escape sequences of a record are visible", `/\\(u001b|x1b)\[2J\\u202e/.test(document.querySelector("[aria-labelledby=bench-output]").innerText)`)
+	b.await("long values are cut", `document.body.innerText.length < 3e6`)
+	harmless("hostile-block")
+	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
+	b.replace("prometheus.relabel \"evil\" {\nforward_to = []\nrule {\nregex = \"(" + strings.ReplaceAll(evil, `"`, `\"`) + "\"\n}\n}")
+	b.shows("Block, line 4")
+	b.shows("cannot compile regex")
+	b.shows("<script>document.title='hacked'</script>")
+	harmless("hostile-block-error")
+	b.do(`document.querySelector("textarea").focus()`)
+	b.replace("up{" + evil + "} 1")
+	b.shows("Input, line 1")
+	harmless("hostile-input-error")
 }
