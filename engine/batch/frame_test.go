@@ -311,6 +311,32 @@ func TestFramesWithUnsortedLabels(t *testing.T) {
 	}
 }
 
+// A series without a row needs two bytes of a frame and 50 times as many in memory,
+// so a frame may not define more series than it uses.
+func TestFramesDefineWhatTheyUse(t *testing.T) {
+	f := func(rows, series int, want bool) {
+		t.Helper()
+		frame := binary.AppendUvarint(append([]byte{1, 1, 0, 1}, make([]byte, 16)...), uint64(rows))
+		frame = append(frame, byte(3+2*series), 0, byte(series)) // definitions: no metadata, series without labels
+		frame = append(frame, make([]byte, 2*series+1)...)
+		frame = append(frame, 0)
+		for i := range rows {
+			frame = append(frame, byte(min(i, 1))) // series 1 in all rows; 1 is -1 in zigzag encoding
+		}
+		frame = append(frame, make([]byte, 2+8*rows+1)...)
+		d := batch.NewFrameDecoder(1 << 20)
+		defer d.Close()
+		if _, err := d.Metrics(frame); (err == nil) != want {
+			t.Errorf("%d rows and %d series: %v", rows, series, err)
+		}
+	}
+	f(1, 1, true)
+	f(2, 1, true)
+	f(1, 2, true)
+	f(1, 3, false)
+	f(0, 1, false)
+}
+
 // frameMemory is the maximum memory for each byte of a frame: that of a series
 // without labels, which is defined in two bytes and used in one row.
 const frameMemory = 100
