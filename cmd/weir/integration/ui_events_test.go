@@ -5,14 +5,50 @@ package integration
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
+
+// forward returns an address whose connections go to another one, so that the page keeps its address
+// while weir restarts at any free port.
+func forward(t *testing.T, to func() string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			go func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", to())
+				if err != nil {
+					return // weir does not run
+				}
+				defer out.Close()
+				go func() {
+					io.Copy(out, in)
+					out.Close() // the browser has closed the connection
+				}()
+				io.Copy(in, out)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
 
 // TestUIEvents: a page follows one stream of changes, only while it is visible, and connects again
 // after a restart of weir.
@@ -41,12 +77,15 @@ prometheus.echo "default" { }
 `
 	write(t, filepath.Join(dir, "config.alloy"), config)
 	w := startWeir(t, dir)
+	var address atomic.Value // of weir
+	address.Store(strings.TrimPrefix(w.url, "http://"))
+	page := forward(t, func() string { return address.Load().(string) })
 	b := startBrowser(t)
 	b.run(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := cdp.Call(ctx, tab, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": "Basic bWU6c2VjcmV0"}})
 		return err
 	}))
-	b.open(w.url + "/")
+	b.open("http://" + page + "/")
 	b.shows("prometheus.echo.default")
 	streams := func(what string, want int) {
 		t.Helper()
@@ -82,7 +121,8 @@ prometheus.echo "default" { }
 	}
 	b.shows("weir does not respond.")
 	write(t, filepath.Join(dir, "config.alloy"), config+`prometheus.echo "restarted" { }`)
-	w = startWeir(t, dir, "--server.http.listen-addr="+strings.TrimPrefix(w.url, "http://"))
+	w = startWeir(t, dir)
+	address.Store(strings.TrimPrefix(w.url, "http://"))
 	b.shows("prometheus.echo.restarted")
 	b.await("the page is connected", `!document.body.innerText.includes("does not respond")`)
 	streams("the page follows the state again", 1)
