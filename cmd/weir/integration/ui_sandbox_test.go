@@ -3,10 +3,20 @@
 package integration
 
 import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // openSandbox starts weir as `make run` does, with a copy of the scripts, and opens the web UI. It
@@ -124,4 +134,121 @@ prometheus.scrape "mine" {
 	if got, err := os.ReadFile(script); err != nil || string(got) != fixed {
 		t.Errorf("rolling back has changed the file: %q, %v", got, err)
 	}
+}
+
+// largestPicture is how many bytes a picture of the documentation may have: all of them are in the binary.
+const largestPicture = 150 << 10
+
+// paletted returns a picture with its 256 most frequent colours, which takes half of the bytes.
+func paletted(file []byte) ([]byte, error) {
+	from, err := png.Decode(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	size := from.Bounds()
+	counts := map[color.Color]int{}
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			counts[from.At(x, y)]++
+		}
+	}
+	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
+	to := image.NewPaletted(size, colors[:min(len(colors), 256)])
+	draw.Draw(to, size, from, size.Min, draw.Src)
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to)
+	return out.Bytes(), err
+}
+
+// TestUIPictures takes the pictures of the README and the documentation again: `make pictures`.
+func TestUIPictures(t *testing.T) {
+	folder := os.Getenv("PICTURES")
+	if folder == "" {
+		t.Skip("PICTURES does not name the folder of the pictures")
+	}
+	w, b, dir := openSandbox(t)
+	b.resize(1280, 720)
+	picture := func(name string) {
+		t.Helper()
+		file, err := ask(b, chromedp.CaptureScreenshot())
+		if err == nil {
+			file, err = paletted(file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(file) > largestPicture {
+			t.Errorf("%s has %d bytes, more than %d", name, len(file), largestPicture)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(w.storage, "quickstart.alloy")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, config, string(text)+`
+discovery.relabel "hosts" {
+	targets = [
+		{__address__ = "127.0.0.1:9", job = "api", env = "production"},
+		{__address__ = "127.0.0.1:10", job = "api", env = "test"},
+	]
+
+	rule {
+		source_labels = ["env"]
+		target_label  = "stage"
+	}
+
+	rule {
+		source_labels = ["stage"]
+		regex         = "test"
+		action        = "drop"
+	}
+}
+
+prometheus.scrape "hosts" {
+	targets         = discovery.relabel.hosts.output
+	scrape_interval = "5s"
+	scrape_timeout  = "4s"
+	forward_to      = [demo.tidy.default.receiver]
+}
+`)
+	b.shows("cannot scrape 1 target")
+
+	b.view("targets?filter=127.0.0.1")
+	b.shows("rule 2 drop")
+	picture("targets.png")
+
+	script, err := os.ReadFile(filepath.Join(dir, "scripts/demo/tidy.lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, ok := strings.Cut(string(script), "\nlocal weir")
+	if !ok {
+		t.Fatal("scripts/demo/tidy.lua does not begin with a comment and the module weir")
+	}
+	b.view("node/demo.tidy.default?tab=live")
+	b.shows("site=") // the playground begins with the last batch
+	b.view("node/demo.tidy.default?tab=playground")
+	b.shows("µs each")
+	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
+	b.replace("local weir" + strings.Replace(code, `"quickstart"`, `"lab"`, 1))
+	b.run(chromedp.KeyEvent(kb.Home, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	b.do(`const input = document.querySelector("textarea");
+		input.value = input.value.split("\n").filter((line) => !/go_(gc|memstats|sched)/.test(line)).slice(0, 40).join("\n");
+		input.dispatchEvent(new Event("input", {bubbles: true}))`)
+	b.await("the result is shown", `/site="\w+" added/.test(document.querySelector("ol.live")?.innerText)`)
+	b.do(`scrollTo(0, 0)`)
+	picture("playground.png")
+
+	b.view("graph?node=demo.tidy.default")
+	b.shows("Live records")
+	b.await("the edges have rates", `document.querySelector(".edge .lost")`)
+	picture("graph.png")
+
+	b.view("")
+	b.await("the charts have points", `document.querySelector(".about").innerText.includes("1 min")`)
+	picture("page.png")
 }
