@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pb33f/libopenapi"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -424,6 +425,42 @@ func TestAPIDescribesAllRoutes(t *testing.T) {
 		}
 		ids[r.ID] = r.Pattern
 	}
+}
+
+// TestAPIEffects: requests that change something are audited and can be refused. Only these routes
+// change nothing although their method is not GET, or change something although it is. Whoever
+// adds a route to a list must be sure of it.
+func TestAPIEffects(t *testing.T) {
+	var harmless, changing, writing, records []string
+	for _, r := range apiRoutes() {
+		method, path := r.Split()
+		get := method == http.MethodGet
+		switch changes := r.Changes(method); {
+		case method == "": // of components
+		case changes && get:
+			changing = append(changing, path)
+		case !changes && !get:
+			harmless = append(harmless, path)
+		}
+		if r.Writes {
+			writing = append(writing, path)
+		}
+		if r.Records && get {
+			records = append(records, path)
+		}
+	}
+	f := func(what string, got []string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", what, diff)
+		}
+	}
+	f("change nothing", harmless, "/-/reload/preview", "/api/v0/control/{node}/playground", "/api/v0/playground/{id...}", "/api/v0/recording/{id...}", "/debug/pprof/symbol")
+	f("change something by GET", changing, "/-/page")
+	f("write files", writing, "/api/v0/control/{node}/source")
+	const control = "/api/v0/control/{node}/"
+	f("show records", records, "/api/v0/batch/{id...}", control+"playground", control+"quarantine", control+"quarantine/{entry}", control+"state", control+"state-export", control+"state-export/{name}",
+		control+"state/{name}", "/api/v0/log", "/api/v0/playground/{id...}", "/api/v0/support-bundle", "/api/v0/tap/{id...}", "/api/v0/why/{id...}")
 }
 
 // TestAPIDocument: another implementation of OpenAPI can read the document.

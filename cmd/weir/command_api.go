@@ -45,14 +45,14 @@ func (c *commandAPI) routes() []weirhttp.Route {
 			Answers: []api.Answer{api.OK("The journals.", Journals{})},
 		}}, Handler: c.serveJournals},
 		{Route: api.Route{Pattern: "GET /api/v0/support-bundle", Access: api.Credential, Operation: api.Operation{
-			ID: "getSupportBundle", Summary: "Returns a ZIP file with everything that helps to find a problem, as `weir support-bundle` writes it.",
+			ID: "getSupportBundle", Records: true, Summary: "Returns a ZIP file with everything that helps to find a problem, as `weir support-bundle` writes it.",
 			Params: []api.Param{{Name: "seconds", Type: "integer", Doc: "For how long to measure CPU time, from 1 to 30; 5 by default."}},
 			Answers: []api.Answer{
 				{Status: http.StatusOK, Doc: "The file. If something is missing, errors.txt in it has the reason.", Types: []string{"application/zip"}},
 				api.Refused(http.StatusBadRequest, "A parameter is invalid."),
 			},
 		}}, Handler: c.serveBundle},
-		{Route: api.Route{Pattern: "POST /api/v0/recording/{id...}", Access: api.Credential, Operation: recordOperation}, LiveData: true, Handler: c.serveRecording},
+		{Route: api.Route{Pattern: "POST /api/v0/recording/{id...}", Access: api.Credential, Operation: recordOperation}, Handler: c.serveRecording},
 	}
 }
 

@@ -50,7 +50,7 @@ type RecordingResult struct {
 }
 
 var recordOperation = api.Operation{
-	ID: "record", Summary: "Records calls of a script and returns a test, as `weir record` writes it.",
+	ID: "record", Records: true, Effect: api.Nothing, Summary: "Records calls of a script and returns a test, as `weir record` writes it.",
 	Text: "The recording ends when there are enough calls, or after the time; then the test has the calls until then. Secrets are masked. " +
 		"The test runs before it is returned, with the scripts on disk, and it passes. A request with PUT for `/api/v0/control/{node}/source` writes it to disk.",
 	Body: RecordingRequest{},

@@ -44,6 +44,35 @@ type Operation struct {
 	// Answers are the responses of the route itself, with the success first. Those that
 	// follow from its Access are added.
 	Answers []Answer
+	// Effect is whether it changes something. Changes are audited, and the block ui can
+	// refuse them.
+	Effect Effect
+	// Records is set if responses may contain records, or texts that quote them. The block
+	// ui can refuse it.
+	Records bool
+	// Writes is set if it writes files of the user. The block ui can refuse it.
+	Writes bool
+}
+
+// Effect is whether an operation changes something.
+type Effect uint8
+
+// The kinds of effect.
+const (
+	ByMethod Effect = iota // GET and HEAD change nothing, all other methods do
+	Nothing                // no method changes anything
+	Change                 // all methods but HEAD change something
+)
+
+// Changes reports whether a request with a method changes something.
+func (o Operation) Changes(method string) bool {
+	switch o.Effect {
+	case Nothing:
+		return false
+	case Change:
+		return method != http.MethodHead
+	}
+	return method != http.MethodGet && method != http.MethodHead
 }
 
 // Param is a parameter of the query or, if its name is in the pattern, of the path.

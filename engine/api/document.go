@@ -87,7 +87,7 @@ var shared = []struct {
 	doc    string
 }{
 	{"Unauthorized", http.StatusUnauthorized, "Credentials are required, or those of the request are wrong or have expired."},
-	{"Forbidden", http.StatusForbidden, "The request comes from a page of another origin, sends credentials over a network in plaintext, or has an unknown Host; or the route is only for the control socket."},
+	{"Forbidden", http.StatusForbidden, "The request comes from a page of another origin, sends credentials over a network in plaintext, or has an unknown Host; the block `ui` does not allow it; or the route is only for the control socket."},
 	{"TooManyRequests", http.StatusTooManyRequests, "Too many failed logins from this address."},
 	{"Unavailable", http.StatusServiceUnavailable, "weir is starting."},
 }
@@ -150,6 +150,7 @@ var wildcard = regexp.MustCompile(`\{(\w+)(\.\.\.)?\}`)
 
 func (s *schemas) operation(r Route, path string) *operation {
 	op := &operation{OperationID: r.ID, Summary: r.Summary, Description: r.Text, Responses: map[string]*response{}, Security: []map[string][]string{}}
+	op.Description = strings.TrimSpace(op.Description + " " + r.conditions())
 	for _, m := range wildcard.FindAllStringSubmatch(path, -1) {
 		p := parameter{Name: m[1], In: "path", Required: true, Schema: &schema{Type: "string"}}
 		if i := slices.IndexFunc(r.Params, func(p Param) bool { return p.Name == m[1] }); i >= 0 {
@@ -195,6 +196,23 @@ func (s *schemas) operation(r Route, path string) *operation {
 		}
 	}
 	return op
+}
+
+// conditions is what the block ui has to allow, as sentences.
+func (r Route) conditions() string {
+	method, _ := r.Split()
+	var all []string
+	if r.Records {
+		all = append(all, "It needs `live_data = true` in the block `ui`.")
+	}
+	switch {
+	case r.Access != Credential:
+	case r.Writes:
+		all = append(all, "It needs `edit = true` in the block `ui`.")
+	case r.Changes(method):
+		all = append(all, "With a session or a login, it needs `edit = true` in the block `ui` over a network.")
+	}
+	return strings.Join(all, " ")
 }
 
 func (s *schemas) response(a Answer) *response {

@@ -11,37 +11,27 @@ import (
 
 var _ component.Controller = (*Component)(nil)
 
-// controls are the routes of Control with their descriptions.
-type controls struct {
-	mux    *http.ServeMux
-	routes []api.Route
-}
-
-func (m *controls) handle(pattern string, h http.HandlerFunc, op api.Operation) {
-	m.mux.HandleFunc(pattern, h)
-	m.routes = append(m.routes, api.Route{Pattern: pattern, Access: api.Credential, Operation: op})
-}
-
-func (c *Component) controls() *controls {
-	m := &controls{mux: http.NewServeMux()}
+// controls returns the routes of Control.
+func (c *Component) controls() *api.Mux {
+	m := new(api.Mux)
 	c.stateRoutes(m)
 	c.quarantineRoutes(m)
 	c.historyRoutes(m)
-	m.handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
-	m.handle("GET /profile", c.serveProfile, profileOperation)
-	m.handle("POST /debug", c.serveDebug, debugOperation)
-	m.handle("GET /playground", c.servePlaygroundStart, playgroundStartOperation)
-	m.handle("POST /playground", c.servePlayground, playgroundOperation)
-	m.handle("PUT /source", c.serveWriteSource, writeSourceOperation)
+	m.Handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
+	m.Handle("GET /profile", c.serveProfile, profileOperation)
+	m.Handle("POST /debug", c.serveDebug, debugOperation)
+	m.Handle("GET /playground", c.servePlaygroundStart, playgroundStartOperation)
+	m.Handle("POST /playground", c.servePlayground, playgroundOperation)
+	m.Handle("PUT /source", c.serveWriteSource, writeSourceOperation)
 	return m
 }
 
 // Control serves what the commands of weir ask a script for.
-func (c *Component) Control() http.Handler { return c.controls().mux }
+func (c *Component) Control() http.Handler { return c.controls() }
 
 // ControlRoutes returns the descriptions of the routes of Control. Their paths are below
 // /api/v0/control/{node}.
-func ControlRoutes() []api.Route { return new(Component).controls().routes }
+func ControlRoutes() []api.Route { return new(Component).controls().Routes() }
 
 // The descriptions of the routes of Control.
 var (
@@ -51,20 +41,20 @@ var (
 	noState      = api.Refused(http.StatusNotFound, "There is no such node, state or key.")
 
 	listStateOperation = api.Operation{
-		ID: "listState", Summary: "Lists the state of a script.",
+		ID: "listState", Records: true, Summary: "Lists the state of a script.",
 		Answers: []api.Answer{api.OK("The state, without its entries.", []host.StateSummary{}), api.NotFound},
 	}
 	getStateOperation = api.Operation{
-		ID: "getState", Summary: "Returns the entries of a state, or the value of a key.",
+		ID: "getState", Records: true, Summary: "Returns the entries of a state, or the value of a key.",
 		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}, keyParam},
 		Answers: []api.Answer{api.OK("The entries or the value.", nil), api.Refused(http.StatusBadRequest, "The state is a queue, which has no keys."), noState},
 	}
 	exportAllStateOperation = api.Operation{
-		ID: "exportAllState", Summary: "Returns all state of a script, with one entry in each line.",
+		ID: "exportAllState", Records: true, Summary: "Returns all state of a script, with one entry in each line.",
 		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The entries.", Types: []string{api.Lines}}, api.NotFound},
 	}
 	exportStateOperation = api.Operation{
-		ID: "exportState", Summary: "Returns a state of a script, with one entry in each line.",
+		ID: "exportState", Records: true, Summary: "Returns a state of a script, with one entry in each line.",
 		Params:  []api.Param{{Name: "name", Doc: "The name of the state."}},
 		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The entries.", Types: []string{api.Lines}}, noState},
 	}
@@ -80,11 +70,11 @@ var (
 		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The key was deleted."}, noState},
 	}
 	listQuarantineOperation = api.Operation{
-		ID: "listQuarantine", Summary: "Lists the entries in the quarantine of a script.",
+		ID: "listQuarantine", Records: true, Summary: "Lists the entries in the quarantine of a script.",
 		Answers: []api.Answer{api.OK("The entries.", QuarantineList{}), api.NotFound},
 	}
 	getQuarantineOperation = api.Operation{
-		ID: "getQuarantine", Summary: "Returns an entry of the quarantine of a script with its data.",
+		ID: "getQuarantine", Records: true, Summary: "Returns an entry of the quarantine of a script with its data.",
 		Params: []api.Param{{Name: "entry", Doc: "The number of the entry."}},
 		Answers: []api.Answer{api.OK("The entry.", QuarantineData{}), api.Refused(http.StatusBadRequest, "The number is invalid."),
 			api.Refused(http.StatusNotFound, "There is no such node or entry.")},
@@ -94,7 +84,7 @@ var (
 		Answers: []api.Answer{api.OK("The outcome for each entry.", []QuarantineResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
 	}
 	replayOperation = api.Operation{
-		ID: "replayQuarantine", Summary: "Processes entries of the quarantine of a script again.", Body: QuarantineRequest{},
+		ID: "replayQuarantine", Records: true, Summary: "Processes entries of the quarantine of a script again.", Body: QuarantineRequest{},
 		Answers: []api.Answer{api.OK("The outcome for each entry.", []QuarantineResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound,
 			api.Refused(http.StatusUnprocessableEntity, "The script of the request cannot be used.")},
 	}
@@ -124,7 +114,7 @@ var (
 			api.Refused(http.StatusConflict, "There is no canary.")},
 	}
 	debugOperation = api.Operation{
-		ID: "debug", Summary: "Debugs a copy of a script with the Debug Adapter Protocol.",
+		ID: "debug", Records: true, Summary: "Debugs a copy of a script with the Debug Adapter Protocol.",
 		Text: "The body is the stream of the client's messages, which may not end before the session does; the response is the stream of weir's messages. " +
 			"The session ends when the client disconnects, the node is removed or weir stops.",
 		Params: []api.Param{{Name: "where", Doc: "An expression; only batches with a record for which it is true are passed to the copy."}},
@@ -133,18 +123,18 @@ var (
 			api.Refused(http.StatusConflict, "The node is being debugged already, or is not a transform.")},
 	}
 	playgroundStartOperation = api.Operation{
-		ID: "startPlayground", Summary: "Returns the script that a node runs.",
+		ID: "startPlayground", Records: true, Summary: "Returns the script that a node runs.",
 		Answers: []api.Answer{api.OK("The script.", PlaygroundStart{}), api.NotFound},
 	}
 	playgroundOperation = api.Operation{
-		ID: "play", Summary: "Runs another text as the script of a node on given records, without effect.",
+		ID: "play", Records: true, Effect: api.Nothing, Summary: "Runs another text as the script of a node on given records, without effect.",
 		Text: "The script has the arguments of the node and a copy of its state. It sends nothing, changes nothing and reaches no external systems: requests and commands get recent answers of the node. " +
 			"An error of the script is a part of the result.",
 		Body:    PlaygroundRequest{},
 		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(http.StatusBadRequest, "The request is invalid."), api.NotFound},
 	}
 	writeSourceOperation = api.Operation{
-		ID: "writeSource", Summary: "Writes the file of the script of a node, or a test next to it.",
+		ID: "writeSource", Writes: true, Summary: "Writes the file of the script of a node, or a test next to it.",
 		Text: "The file is replaced atomically and keeps its owner and permissions. The reload that follows is that of any other change: if a test fails, the running version stays. " +
 			"weir writes only the file of the script itself and tests in its folder, in the folder of scripts. A file that exists must have the text `replaces`.",
 		Body: SourceWrite{},

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting/versions"
 )
@@ -27,7 +29,7 @@ type History struct {
 }
 
 // historyRoutes serves what `weir history`, diff, rollback and unpin ask for.
-func (c *Component) historyRoutes(m *controls) {
+func (c *Component) historyRoutes(m *api.Mux) {
 	serve := func(do func(r *http.Request) (any, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
@@ -44,12 +46,27 @@ func (c *Component) historyRoutes(m *controls) {
 			_ = json.NewEncoder(w).Encode(answer) // an error is the client's: it went away
 		}
 	}
-	m.handle("GET /history", serve(func(*http.Request) (any, error) {
-		return c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version), nil
+	m.Handle("GET /history", serve(func(r *http.Request) (any, error) {
+		h := c.script.History.Record().History(c.opts.ID, c.script.File.Name, c.script.Version)
+		if api.RecordsHidden(r.Context()) {
+			h = withoutReasons(h)
+		}
+		return h, nil
 	}), historyOperation)
-	m.handle("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }), diffOperation)
-	m.handle("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.Context(), r.URL.Query().Get("version")) }), rollbackOperation)
-	m.handle("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }), unpinOperation)
+	m.Handle("GET /history/diff", serve(func(r *http.Request) (any, error) { return c.compare(r.URL.Query().Get("version")) }), diffOperation)
+	m.Handle("POST /rollback", serve(func(r *http.Request) (any, error) { return c.rollBack(r.Context(), r.URL.Query().Get("version")) }), rollbackOperation)
+	m.Handle("POST /unpin", serve(func(*http.Request) (any, error) { return c.unpin() }), unpinOperation)
+}
+
+// withoutReasons returns a history without the reasons that may quote records.
+func withoutReasons(h versions.History) versions.History {
+	h.Refused = slices.Clone(h.Refused)
+	for i := range h.Refused {
+		if f := &h.Refused[i]; f.Step == component.StepShadow || f.Step == component.StepCanary {
+			f.Reason = "(hidden: live_data is off in the block ui)"
+		}
+	}
+	return h
 }
 
 // Comparison are two versions of a script.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
@@ -21,11 +22,11 @@ import (
 )
 
 // quarantineRoutes serves the requests of 'weir quarantine' and of the web UI.
-func (c *Component) quarantineRoutes(m *controls) {
-	m.handle("GET /quarantine", c.serveQuarantine, listQuarantineOperation)
-	m.handle("GET /quarantine/{entry}", c.serveQuarantined, getQuarantineOperation)
-	m.handle("POST /quarantine/drop", c.serveDrop, dropOperation)
-	m.handle("POST /quarantine/replay", c.serveReplay, replayOperation)
+func (c *Component) quarantineRoutes(m *api.Mux) {
+	m.Handle("GET /quarantine", c.serveQuarantine, listQuarantineOperation)
+	m.Handle("GET /quarantine/{entry}", c.serveQuarantined, getQuarantineOperation)
+	m.Handle("POST /quarantine/drop", c.serveDrop, dropOperation)
+	m.Handle("POST /quarantine/replay", c.serveReplay, replayOperation)
 }
 
 // maxRequest is the maximum size of a request, which contains a script and

@@ -5,11 +5,12 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/scripting/host"
 )
 
 // stateRoutes serves the requests of `weir state`.
-func (c *Component) stateRoutes(m *controls) {
+func (c *Component) stateRoutes(m *api.Mux) {
 	serve := func(do func(v *host.StateView, w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
@@ -30,16 +31,16 @@ func (c *Component) stateRoutes(m *controls) {
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		return v.Export(w, r.PathValue("name"))
 	})
-	m.handle("GET /state", get, listStateOperation)
-	m.handle("GET /state/{name}", get, getStateOperation)
-	m.handle("GET /state-export", export, exportAllStateOperation)
-	m.handle("GET /state-export/{name}", export, exportStateOperation)
-	m.handle("PUT /state/{name}", serve(func(v *host.StateView, _ http.ResponseWriter, r *http.Request) error {
+	m.Handle("GET /state", get, listStateOperation)
+	m.Handle("GET /state/{name}", get, getStateOperation)
+	m.Handle("GET /state-export", export, exportAllStateOperation)
+	m.Handle("GET /state-export/{name}", export, exportStateOperation)
+	m.Handle("PUT /state/{name}", serve(func(v *host.StateView, _ http.ResponseWriter, r *http.Request) error {
 		q := r.URL.Query()
 		defer c.state.flush()
 		return v.Set(r.PathValue("name"), queryParameter(q, "key"), queryParameter(q, "value"))
 	}), setStateOperation)
-	m.handle("DELETE /state/{name}", serve(func(v *host.StateView, _ http.ResponseWriter, r *http.Request) error {
+	m.Handle("DELETE /state/{name}", serve(func(v *host.StateView, _ http.ResponseWriter, r *http.Request) error {
 		defer c.state.flush()
 		return v.Delete(r.PathValue("name"), queryParameter(r.URL.Query(), "key"))
 	}), deleteStateOperation)

@@ -83,6 +83,13 @@ export interface LiveStatus {
   removed?: string[];
 }
 
+/** What the block ui allows. */
+export interface Allowed {
+  live_data: boolean;
+  changes: boolean;
+  edit: boolean;
+}
+
 export interface Status {
   time: string;
   version: string;
@@ -93,6 +100,7 @@ export interface Status {
   stopping: boolean;
   reload: { time: string; seconds: number; outcome: string; message: string } | null;
   stalled?: string[];
+  allowed: Allowed;
   services: Node[];
   components: Node[];
 }

@@ -4,6 +4,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { request } from "./api";
+import { changesOff, useAllowed } from "./parts/allowed";
 import { ErrorBox } from "./parts/message";
 import { link, type Route, useRoute } from "./route";
 import { refresh, useStatus } from "./status";
@@ -120,6 +121,8 @@ function NotFound() {
 }
 
 function ReloadButton() {
+  const { status } = useStatus();
+  const allowed = useAllowed().changes;
   const [state, set] = useState<{ busy: boolean; error: string }>({ busy: false, error: "" });
   const reload = async () => {
     set({ busy: true, error: "" });
@@ -133,7 +136,12 @@ function ReloadButton() {
   };
   return (
     <>
-      <button type="button" disabled={state.busy} onClick={reload} title="Read the config and the scripts again">
+      <button
+        type="button"
+        disabled={state.busy || !allowed}
+        onClick={reload}
+        title={status && !allowed ? changesOff : "Read the config and the scripts again"}
+      >
         {state.busy ? "Reloading…" : "Reload"}
       </button>
       {state.error && (

@@ -346,10 +346,6 @@ func (s *Service) serve(v via) nethttp.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
-		if _, pattern := s.routes.Handler(r); s.o.Audit != nil && changes(r, pattern, a) {
-			s.audited(w, r, who)
-			return
-		}
 		s.routes.ServeHTTP(w, r)
 	})
 }

@@ -24,22 +24,9 @@ func (s *Service) serveAudit(_ service.Host, w nethttp.ResponseWriter, _ *nethtt
 	writeJSON(w, Audit{append([]audit.Entry{}, s.o.Audit.Entries()...)})
 }
 
-// changes reports whether a request may change something, so that it is audited. Starting
-// a session is one too.
-func changes(r *nethttp.Request, pattern string, a access) bool {
-	switch {
-	case pattern == "POST /-/reload/preview", pattern == "POST /api/v0/playground/{id...}", pattern == "POST /api/v0/recording/{id...}", strings.HasSuffix(pattern, " /debug/pprof/symbol"):
-		return false
-	case r.Method == nethttp.MethodPost && strings.HasPrefix(r.URL.Path, "/api/v0/control/") && strings.HasSuffix(r.URL.Path, "/playground"):
-		return false
-	case pattern == "GET "+linkPath:
-		return r.Method == nethttp.MethodGet
-	}
-	return (a == owned || a == socketOnly) && r.Method != nethttp.MethodGet && r.Method != nethttp.MethodHead
-}
-
 // audited serves a request and adds it to the audit log.
-func (s *Service) audited(w nethttp.ResponseWriter, r *nethttp.Request, who caller) {
+func (s *Service) audited(w nethttp.ResponseWriter, r *nethttp.Request, h func(nethttp.ResponseWriter)) {
+	who := callerOf(r)
 	a := &outcome{ResponseWriter: w, status: nethttp.StatusOK}
 	e := audit.Entry{Time: s.o.Clock.Now(), Who: who.name, Request: r.Method + " " + shownRequest(r.URL), Outcome: "done"}
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); who.via == overTCP && err == nil {
@@ -57,7 +44,7 @@ func (s *Service) audited(w nethttp.ResponseWriter, r *nethttp.Request, who call
 		}
 		s.o.Audit.Add(e)
 	}()
-	s.routes.ServeHTTP(a, r)
+	h(a)
 }
 
 // shownRequest returns the path and the parameters of a request without what may be

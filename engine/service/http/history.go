@@ -33,6 +33,9 @@ func (s *Service) serveHistory(_ service.Host, w nethttp.ResponseWriter, r *neth
 		nethttp.Error(w, fmt.Sprintf("there is no node %s, and there was none in the last hour", missing), nethttp.StatusNotFound)
 		return
 	}
+	if !s.allowed(r).LiveData {
+		quietHistory(&h)
+	}
 	writeCompact(w, h)
 }
 

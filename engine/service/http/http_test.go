@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/api"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
@@ -85,9 +86,25 @@ func (server) Handler() nethttp.Handler {
 
 // Control shows what only its user may see.
 func (server) Control() nethttp.Handler {
-	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
-		fmt.Fprintf(w, "control %s %s", r.Method, r.URL.Path)
-	})
+	m := new(api.Mux)
+	for pattern, op := range map[string]api.Operation{
+		"/":               {},
+		"GET /state":      {Records: true},
+		"POST /debug":     {Records: true},
+		"POST /play":      {Records: true, Effect: api.Nothing},
+		"PUT /source":     {Writes: true},
+		"GET /quietly":    {},
+		"GET /do/{what}":  {Effect: api.Change},
+		"POST /a/{it...}": {},
+	} {
+		m.Handle(pattern, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			fmt.Fprintf(w, "control %s %s", r.Method, r.URL.Path)
+			if api.RecordsHidden(r.Context()) {
+				fmt.Fprint(w, " quietly")
+			}
+		}, op)
+	}
+	return m
 }
 
 type mute struct{}
@@ -411,6 +428,7 @@ func TestStatus(t *testing.T) {
 	want := map[string]any{
 		"time": "2025-01-01T00:00:01Z", "version": "v1", "config": "c.alloy", "started": "2025-01-01T00:00:00Z", "ready": true, "stopping": false,
 		"reload":   map[string]any{"time": "2025-01-01T00:00:00Z", "seconds": 0.012, "outcome": "applied", "message": "reloaded"},
+		"allowed":  map[string]any{"live_data": true, "changes": true, "edit": true},
 		"services": []any{},
 		"components": []any{
 			map[string]any{"id": "a.b.c", "name": "a.b", "health": map[string]any{"state": "healthy", "message": "running", "time": "2025-01-01T00:00:00Z"},

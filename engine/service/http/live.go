@@ -305,7 +305,7 @@ func changed(before, now LiveStatus) (change LiveStatus, ok bool) {
 // serveLive sends the state of all nodes, and then its changes, until the client or weir
 // ends.
 func (s *Service) serveLive(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	c := s.live.add(host)
+	c := s.live.add(s.shownToAll(host))
 	if c == nil {
 		nethttp.Error(w, fmt.Sprintf("%d clients follow the status already, or weir stops", maxLive), nethttp.StatusServiceUnavailable)
 		return

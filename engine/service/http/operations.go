@@ -15,7 +15,7 @@ var (
 	// webUI is for pages and their parts, which are not a part of the API.
 	webUI = api.Operation{}
 	// profiles is for the profiles of Go, which the package net/http/pprof describes.
-	profiles = api.Operation{}
+	profiles = api.Operation{Effect: api.Nothing}
 	// describedByComponents is for handlers of components that describe themselves.
 	describedByComponents = api.Operation{}
 
@@ -48,7 +48,7 @@ var (
 		},
 	}
 	previewOperation = api.Operation{
-		ID: "previewReload", Summary: "Returns what a reload would change, and changes nothing.",
+		ID: "previewReload", Effect: api.Nothing, Summary: "Returns what a reload would change, and changes nothing.",
 		Params: []api.Param{
 			{Name: "config", Doc: "The absolute path of another config. It can be given only over the control socket."},
 			{Name: "scripts", Doc: "The absolute path of another folder of scripts. It can be given only over the control socket."},
@@ -61,7 +61,7 @@ var (
 		},
 	}
 	openLinkOperation = api.Operation{
-		ID: "openLink", Summary: "Starts a session of the web UI with the token of a link, and redirects to it.",
+		ID: "openLink", Effect: api.Change, Summary: "Starts a session of the web UI with the token of a link, and redirects to it.",
 		Params: []api.Param{{Name: "token", Required: true, Doc: "The token. It can be used once, within 10 minutes."}},
 		Answers: []api.Answer{
 			{Status: nethttp.StatusSeeOther, Doc: "The session has started. Location is its first page."},
@@ -123,7 +123,7 @@ var (
 		Answers: []api.Answer{api.OK("The changes.", Audit{}), api.Refused(nethttp.StatusNotFound, "This weir has no audit log.")},
 	}
 	logOperation = api.Operation{
-		ID: "getLog", Summary: "Returns the last lines of the log, at most 512 KiB.",
+		ID: "getLog", Records: true, Summary: "Returns the last lines of the log, at most 512 KiB.",
 		Answers: []api.Answer{api.Plain("The lines, in the format of the block logging.")},
 	}
 	eventsOperation = api.Operation{
@@ -166,7 +166,7 @@ var (
 		},
 	}
 	batchOperation = api.Operation{
-		ID: "getBatch", Summary: "Returns the last batch of a node in the text form.",
+		ID: "getBatch", Records: true, Summary: "Returns the last batch of a node in the text form.",
 		Params: []api.Param{
 			{Name: "of", Enum: []string{"in", "out"}, Doc: "The batch that arrived or that was sent; by default the one that was sent, if there is one."},
 			{Name: "rows", Type: "integer", Doc: "The maximum number of samples or lines, from 1 to 10000; 200 by default."},
@@ -174,7 +174,7 @@ var (
 		Answers: []api.Answer{api.Plain("The batch; empty if there was none."), api.Refused(nethttp.StatusBadRequest, "A parameter is invalid."), api.NotFound},
 	}
 	tapOperation = api.Operation{
-		ID: "tap", Summary: "Follows the records that pass through a node.",
+		ID: "tap", Records: true, Summary: "Follows the records that pass through a node.",
 		Text: "The response ends after 10 minutes, 64 MiB or `limit` records, or when the node is removed; its last line is the reason.",
 		Params: []api.Param{
 			{Name: "side", Enum: []string{"in", "out", "diff"}, Doc: "The input of the node, its output, or the difference; by default `out` if it sends to other nodes, and `in` otherwise."},
@@ -203,7 +203,7 @@ var (
 		},
 	}
 	whyOperation = api.Operation{
-		ID: "why", Summary: "Follows records through the nodes below a node, or with `*` through all nodes.",
+		ID: "why", Records: true, Summary: "Follows records through the nodes below a node, or with `*` through all nodes.",
 		Text: "Each record that matches at any of the nodes is a line with its path: what each node did to it, and which steps changed or dropped it. The last line is the reason why the response ended.",
 		Params: []api.Param{
 			{Name: "where", Doc: "An expression that is true for the records to follow. It is required."},
@@ -218,12 +218,12 @@ var (
 		},
 	}
 	playgroundBlockOperation = api.Operation{
-		ID: "startBlockPlayground", Summary: "Returns the block of a node, as an editor begins with it.",
+		ID: "startBlockPlayground", Records: true, Summary: "Returns the block of a node, as an editor begins with it.",
 		Text:    "Nodes whose status has `playground` have it: those of components that only transform records or targets.",
 		Answers: []api.Answer{api.OK("The block.", PlaygroundStart{}), api.Refused(nethttp.StatusNotFound, "There is no such node, or it has no playground.")},
 	}
 	playBlockOperation = api.Operation{
-		ID: "playBlock", Summary: "Runs a copy of a node with another text of its block on given records, without effect.",
+		ID: "playBlock", Records: true, Effect: api.Nothing, Summary: "Runs a copy of a node with another text of its block on given records, without effect.",
 		Text:    "The copy has no state of the node, and sends its output to the response. An error of the block is a part of the result.",
 		Body:    PlaygroundRequest{},
 		Answers: []api.Answer{api.OK("The result.", PlaygroundResult{}), api.Refused(nethttp.StatusBadRequest, "The request is invalid."), api.Refused(nethttp.StatusNotFound, "There is no such node, or it has no playground.")},

@@ -26,11 +26,13 @@ type route struct {
 	api.Operation
 }
 
+// controlPattern is the pattern of the routes of components, which describe their operations.
+const controlPattern = "/api/v0/control/{path...}"
+
 // Route is a route of the program that uses the service.
 type Route struct {
 	api.Route
-	LiveData bool // whether it shows records
-	Handler  func(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request)
+	Handler func(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request)
 }
 
 // table returns the service's own routes with their access.
@@ -42,7 +44,7 @@ func (s *Service) table() []route {
 				nethttp.Error(w, "weir is starting", nethttp.StatusServiceUnavailable)
 				return
 			}
-			f(*host, w, r)
+			f(s.shown(*host, r), w, r)
 		}
 	}
 	routes := []route{
@@ -59,7 +61,7 @@ func (s *Service) table() []route {
 		{"GET /api/v0/docs/{page...}", owned, with(s.serveDoc), docOperation},
 		{"GET /api/v0/manual/{name}", owned, with(s.serveManual), manualOperation},
 		{"GET /api/v0/completions/{of}", owned, with(s.serveCompletions), completionsOperation},
-		{"GET /api/v0/status", limited, with(status), statusOperation},
+		{"GET /api/v0/status", limited, with(s.status), statusOperation},
 		{"GET /api/v0/config", owned, with(serveConfig), configOperation},
 		{"GET /api/v0/config/check", owned, with(s.checkConfig), checkOperation},
 		{"GET /api/v0/audit", owned, with(s.serveAudit), auditOperation},
@@ -69,14 +71,14 @@ func (s *Service) table() []route {
 		{"GET /api/v0/log", owned, with(s.serveLog), logOperation},
 		{"GET /api/v0/reloads", owned, with(reloads), reloadsOperation},
 		{"GET /api/v0/reloads/events", owned, with(s.reloadEvents), reloadEventsOperation},
-		{"GET /api/v0/batch/{id...}", owned, s.withLiveData(with(lastBatch)), batchOperation},
-		{"GET /api/v0/tap/{id...}", owned, s.withLiveData(with(s.tapped)), tapOperation},
+		{"GET /api/v0/batch/{id...}", owned, with(lastBatch), batchOperation},
+		{"GET /api/v0/tap/{id...}", owned, with(s.tapped), tapOperation},
 		{"GET /api/v0/top", owned, with(s.top), topOperation},
-		{"GET /api/v0/why/{id...}", owned, s.withLiveData(with(s.serveWhy)), whyOperation},
-		{"GET /api/v0/playground/{id...}", owned, s.withLiveData(with(servePlaygroundBlock)), playgroundBlockOperation},
-		{"POST /api/v0/playground/{id...}", owned, s.withLiveData(with(servePlay)), playBlockOperation},
+		{"GET /api/v0/why/{id...}", owned, with(s.serveWhy), whyOperation},
+		{"GET /api/v0/playground/{id...}", owned, with(servePlaygroundBlock), playgroundBlockOperation},
+		{"POST /api/v0/playground/{id...}", owned, with(servePlay), playBlockOperation},
 		{"/api/v0/component/{path...}", served, with(componentHandler), componentOperation},
-		{"/api/v0/control/{path...}", owned, with(s.controlHandler), describedByComponents},
+		{controlPattern, owned, with(s.controlHandler), describedByComponents},
 		{"GET /debug/pprof/", owned, pprof.Index, profiles},
 		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline, profiles},
 		{"GET /debug/pprof/profile", owned, s.cpuProfile, profiles},
@@ -85,11 +87,7 @@ func (s *Service) table() []route {
 		{"GET /debug/pprof/trace", owned, pprof.Trace, profiles},
 	}
 	for _, r := range s.o.Routes {
-		h := with(r.Handler)
-		if r.LiveData {
-			h = s.withLiveData(h)
-		}
-		routes = append(routes, route{r.Pattern, owned, h, r.Operation})
+		routes = append(routes, route{r.Pattern, owned, with(r.Handler), r.Operation})
 	}
 	if s.o.Gatherer != nil {
 		routes = append(routes, route{"GET /metrics", public, promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
@@ -112,7 +110,7 @@ func (s *Service) mux() (*nethttp.ServeMux, map[string]access) {
 		if rt.access == unclassified {
 			panic("BUG: the route " + rt.pattern + " does not say who may use it")
 		}
-		m.Handle(rt.pattern, rt.handler)
+		m.Handle(rt.pattern, s.gated(rt))
 		accesses[rt.pattern] = rt.access
 	}
 	return m, accesses
@@ -209,21 +207,31 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 // controlHandler passes a request to the Control handler of a component.
 func (s *Service) controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id, c := componentOf(host, r.PathValue("path"))
-	if c == nil {
-		nethttp.Error(w, fmt.Sprintf("no component runs as %s", id), nethttp.StatusNotFound)
-		return
-	}
-	if why := s.refusesControl(r, strings.TrimPrefix(r.PathValue("path"), id)); why != "" {
-		nethttp.Error(w, why, nethttp.StatusForbidden)
-		return
-	}
-	h, ok := c.(component.Controller)
+	controller, ok := c.(component.Controller)
 	if !ok {
-		nethttp.Error(w, fmt.Sprintf("%s has nothing to look into", id), nethttp.StatusNotFound)
+		why := fmt.Sprintf("%s has nothing to look into", id)
+		if c == nil {
+			why = fmt.Sprintf("no component runs as %s", id)
+		}
+		s.permit(w, r, api.Operation{}, func(w nethttp.ResponseWriter) { nethttp.Error(w, why, nethttp.StatusNotFound) })
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "sandbox") // scripts influence the response
-	serveNode(id, nethttp.StripPrefix("/api/v0/control/"+id, h.Control()), w, r)
+	h := controller.Control()
+	serveNode(id, nethttp.StripPrefix("/api/v0/control/"+id, nethttp.HandlerFunc(func(w nethttp.ResponseWriter, inner *nethttp.Request) {
+		s.permit(w, r, operationOf(h, inner), func(w nethttp.ResponseWriter) { h.ServeHTTP(w, s.withoutRecords(r, inner)) })
+	})), w, r)
+}
+
+// operationOf returns the description of what a request asks a component for. A component
+// that does not describe it may show records.
+func operationOf(h nethttp.Handler, r *nethttp.Request) api.Operation {
+	if d, ok := h.(interface {
+		Operation(r *nethttp.Request) api.Operation
+	}); ok {
+		return d.Operation(r)
+	}
+	return api.Operation{Records: true}
 }
 
 // serveNode calls the handler of a node. CPU profiles attribute its time to the node.

@@ -25,9 +25,18 @@ type Status struct {
 	Stopping    bool      `json:"stopping"`
 	Reload      *Reload   `json:"reload"` // null before the first reload
 	// Stalled are overdue operations of weir itself.
-	Stalled    []string `json:"stalled,omitempty"`
-	Services   []Node   `json:"services"`
-	Components []Node   `json:"components"` // in config order
+	Stalled []string `json:"stalled,omitempty"`
+	// Allowed is what the block ui allows the caller.
+	Allowed    Allowed `json:"allowed"`
+	Services   []Node  `json:"services"`
+	Components []Node  `json:"components"` // in config order
+}
+
+// Allowed is what the block ui allows a caller.
+type Allowed struct {
+	LiveData bool `json:"live_data"` // to see records, and messages that may quote them
+	Changes  bool `json:"changes"`   // to change what runs, such as the version of a script
+	Edit     bool `json:"edit"`      // to write files
 }
 
 // PublicStatus is the response of /api/v0/status without credentials: the nodes
@@ -125,13 +134,15 @@ const maxElements = 1000
 // maxStatusNodes is how many nodes one request for the status may name.
 const maxStatusNodes = 100
 
-func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+func (s *Service) status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	ids := r.URL.Query()["node"]
 	switch {
 	case len(ids) > maxStatusNodes:
 		nethttp.Error(w, fmt.Sprintf("ask for at most %d nodes, not %d", maxStatusNodes, len(ids)), nethttp.StatusBadRequest)
 	case callerOf(r).owner:
-		writeJSON(w, newStatus(host, ids))
+		out, a := newStatus(host, ids), s.allowed(r)
+		out.Allowed = Allowed{a.LiveData, s.changesAllowed(r), a.Edit}
+		writeJSON(w, out)
 	default:
 		writeJSON(w, newPublicStatus(host, ids))
 	}

@@ -16,7 +16,7 @@ import (
 type Arguments struct {
 	// LiveData allows to see records, and what scripts keep of them.
 	LiveData bool `alloy:"live_data,attr,optional"`
-	// Edit allows to write the files of scripts.
+	// Edit allows to write the files of scripts, and, over a network, to change what runs.
 	Edit bool `alloy:"edit,attr,optional"`
 }
 
@@ -47,8 +47,8 @@ func (s *Service) Definition() service.Definition {
 		Doc: component.Doc{
 			Summary: "Configures what the web UI and API clients may do.\n\nThe block applies to everyone who uses weir's port, with any credentials. It does not apply to the control socket, which the command line uses.",
 			Args: map[string]string{
-				"live_data": "Whether records, and what scripts keep of them, can be seen: live records, the last batch, Why, the playground, the debugger, state and quarantine.",
-				"edit":      "Whether the playground can write scripts to disk.",
+				"live_data": "Whether records, what scripts keep of them, and texts that may quote them can be seen: live records, the last batch, Why, the playground, the debugger, state, quarantine, the log, support bundles and the error messages of nodes.",
+				"edit":      "Whether the playground can write scripts to disk, and whether a session of the web UI or a login can change something over a network, such as promote, roll back, replay or reload. On the machine that weir runs on, and with the token, only writing to disk needs it.",
 			},
 			Example: "ui {\n  live_data = true\n  edit      = true\n}\n",
 		},

@@ -2,8 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { APIError, control, type Node, request } from "../api";
-import { refresh, useStatus } from "../status";
+import { refresh } from "../status";
 import { messageOf, printable } from "../text";
+import { useAllowed } from "./allowed";
 import { ErrorBox, Pre } from "./message";
 
 interface Conflict {
@@ -16,14 +17,13 @@ interface Conflict {
  * writes the test with this name in the folder of the script; without start, the file may not exist.
  */
 export function WriteToDisk({ node, start, text, test }: { node: Node; start: string; text: string; test?: string }) {
-  const { status } = useStatus();
+  const { edit } = useAllowed();
   const [known, setKnown] = useState(start);
   const [busy, setBusy] = useState(false);
   const [written, setWritten] = useState(false);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const [error, setError] = useState("");
-  const allowed = status?.services.find((s) => s.id === "ui")?.arguments as { edit?: boolean } | null | undefined;
-  if (!allowed?.edit || node.sources.length === 0) return null;
+  if (!edit || node.sources.length === 0) return null;
   const write = async (replaces: string) => {
     setBusy(true);
     setWritten(false);

@@ -60,14 +60,21 @@ export function BuildView({ route }: { route: Route }) {
         </dd>
       </dl>
       <h2>Support bundle</h2>
-      <p>
-        <a href={`${base}/api/v0/support-bundle`} download>
-          Download a support bundle
-        </a>{" "}
-        (takes 5 seconds): the config, status, reloads, log, metrics and profiles in one ZIP file, as{" "}
-        <code>weir support-bundle</code> writes it. Secrets are masked. Read it before you send it to somebody: it
-        contains names of hosts, paths and labels.
-      </p>
+      {status.allowed.live_data ? (
+        <p>
+          <a href={`${base}/api/v0/support-bundle`} download>
+            Download a support bundle
+          </a>{" "}
+          (takes 5 seconds): the config, status, reloads, log, metrics and profiles in one ZIP file, as{" "}
+          <code>weir support-bundle</code> writes it. Secrets are masked. Read it before you send it to somebody: it
+          contains names of hosts, paths and labels.
+        </p>
+      ) : (
+        <p>
+          Live data is off, so the log and a support bundle, which contains it, cannot be downloaded. Run{" "}
+          <code>weir support-bundle</code> on the machine that weir runs on.
+        </p>
+      )}
       <div class="bar">
         <h2 id="flags">Flags and environment variables</h2>
         <Filter name="filter" value={filter} label="Filter settings" />

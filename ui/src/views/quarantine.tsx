@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { control, getJSON, type Node, request } from "../api";
+import { ChangesOff, useAllowed } from "../parts/allowed";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { Table } from "../parts/table";
@@ -31,6 +32,7 @@ interface Outcome {
 
 export function Quarantine({ node, now, sort }: { node: Node; now: number; sort: string }) {
   const [changes, changed] = useState(0);
+  const allowed = useAllowed().changes;
   const [shown, show] = useState(0);
   const [outcome, setOutcome] = useState<{ text: string; failed: string } | null>(null);
   const { value, error } = useLoad(
@@ -71,13 +73,15 @@ export function Quarantine({ node, now, sort }: { node: Node; now: number; sort:
         Records on which the script failed. After you have fixed the script, replay them: they pass through the running
         version and on to the receivers.
       </p>
+      <ChangesOff />
       {value.total > 0 && (
         <div class="bar">
-          <button type="button" onClick={() => act("replay", [])}>
+          <button type="button" disabled={!allowed} onClick={() => act("replay", [])}>
             Replay all
           </button>
           <button
             type="button"
+            disabled={!allowed}
             onClick={() =>
               confirm(`Drop ${plural(value.total, "entry", "entries")}? They are lost.`) && act("drop", [])
             }
@@ -119,10 +123,20 @@ export function Quarantine({ node, now, sort }: { node: Node; now: number; sort:
             title: "Actions",
             show: (e) => (
               <>
-                <button type="button" aria-label={`Replay entry ${e.id}`} onClick={() => act("replay", [e.id])}>
+                <button
+                  type="button"
+                  aria-label={`Replay entry ${e.id}`}
+                  disabled={!allowed}
+                  onClick={() => act("replay", [e.id])}
+                >
                   Replay
                 </button>{" "}
-                <button type="button" aria-label={`Drop entry ${e.id}`} onClick={() => act("drop", [e.id])}>
+                <button
+                  type="button"
+                  aria-label={`Drop entry ${e.id}`}
+                  disabled={!allowed}
+                  onClick={() => act("drop", [e.id])}
+                >
                   Drop
                 </button>
               </>

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { control, getJSON, type Node, type Report, request } from "../api";
+import { ChangesOff, useAllowed } from "../parts/allowed";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { nodeLink } from "../route";
@@ -68,6 +69,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
     changed((n) => n + 1);
     await refresh();
   };
+  const allowed = useAllowed().changes;
   const canary = node.trial?.step === "canary";
   return (
     <>
@@ -79,13 +81,18 @@ export function Script({ node, now }: { node: Node; now: number }) {
             {outcome.title} {outcome.text}
           </p>
         ))}
+      <ChangesOff />
       {canary && (
         <div class="box warn">
           <p>Version {short(node.trial?.version ?? "")} runs as a canary.</p>
-          <button type="button" onClick={() => act("/canary/promote", "The canary was promoted.")}>
+          <button type="button" disabled={!allowed} onClick={() => act("/canary/promote", "The canary was promoted.")}>
             Promote
           </button>{" "}
-          <button type="button" onClick={() => act("/canary/rollback", "The canary was rolled back.")}>
+          <button
+            type="button"
+            disabled={!allowed}
+            onClick={() => act("/canary/rollback", "The canary was rolled back.")}
+          >
             Roll back
           </button>
         </div>
@@ -99,7 +106,11 @@ export function Script({ node, now }: { node: Node; now: number }) {
           {h.pinned && (
             <p class="box warn">
               The node is pinned to version {short(h.pinned.id)}.{" "}
-              <button type="button" onClick={() => act("/unpin", "The node returns to the version on disk.")}>
+              <button
+                type="button"
+                disabled={!allowed}
+                onClick={() => act("/unpin", "The node returns to the version on disk.")}
+              >
                 Unpin
               </button>
             </p>
@@ -118,6 +129,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
                     </button>{" "}
                     <button
                       type="button"
+                      disabled={!allowed}
                       onClick={() => act(`/rollback?version=${v.id}`, `The node returns to version ${short(v.id)}.`)}
                     >
                       Roll back to this version
