@@ -347,7 +347,7 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	if err != nil {
 		e.rejectConfig(p, err)
 		e.followFiles()
-		e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.files)
+		e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.shown)
 		return err
 	}
 	e.refused, e.missed, e.instead = false, nil, nil
@@ -367,7 +367,7 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 // rejectConfig notes that the config on disk, whose plan is p, is not the one that runs,
 // and why.
 func (e *Engine) rejectConfig(p *plan, err error) {
-	e.mistake.Store(new(component.HideURLs(component.Shorten(allMistakes(err, p.files)))))
+	e.mistake.Store(new(component.HideURLs(component.Shorten(allMistakes(err, p.shown)))))
 	e.refused, e.missed = true, p.watch
 	for path := range p.polled { // only those of what runs are
 		e.missed[config.Pattern(absolute(path))] = true
@@ -405,7 +405,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	p, err := e.planRunning(false)
 	planned()
 	if err != nil {
-		e.refuse("cannot reload scripts", "nothing was changed", start, err, p.files)
+		e.refuse("cannot reload scripts", "nothing was changed", start, err, p.shown)
 		return err
 	}
 	names := p.newFiles(e.plan)

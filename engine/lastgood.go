@@ -41,7 +41,7 @@ func (e *Engine) loadFirst(ctx context.Context, path string) (*config.Config, *p
 	if err != nil && ctx.Err() == nil && e.instead != nil {
 		q, lastErr := e.planConfig(ctx, last, ds, planMode{modules: good.Trees})
 		if lastErr == nil {
-			e.instead.err, e.instead.files = err, p.files
+			e.instead.err, e.instead.files = err, p.shown
 			e.keeper.kept = good.Trees
 			e.rejectConfig(p, err)
 			return last, q, nil

@@ -64,7 +64,7 @@ func (e *Engine) planConfig(ctx context.Context, cfg *config.Config, ds config.D
 		p = e.choose(ctx, p, mode)
 	}
 	ds = append(ds, more...)
-	ds = append(ds, e.checkServices(p)...).Sort()
+	ds = e.mask(p, append(ds, e.checkServices(p)...).Sort())
 	e.warn(ds)
 	return p, ds.Err()
 }
@@ -154,7 +154,7 @@ func (e *Engine) plans(cfg *config.Config, mode planMode) (*plan, error) {
 			return e.choose(e.hard, p, mode), nil
 		case e.blame(p, ds, mode):
 		case mode.tolerant:
-			return p, ds.Err()
+			return p, e.mask(p, ds).Err()
 		default: // exports are the cause
 			mode.tolerant = true
 		}
@@ -170,7 +170,7 @@ func (e *Engine) release(p *plan, mode planMode) *plan {
 	for _, id := range slices.Sorted(maps.Keys(mode.kept)) {
 		delete(mode.kept, id)
 		if q, ds := e.makePlan(p.cfg, mode); ds.HasErrors() {
-			mode.kept[id] = q.withSource(ds[0]) // which was caused by this one
+			mode.kept[id] = e.withSource(q, ds[0]) // which was caused by this one
 		} else {
 			p = q
 		}
@@ -206,7 +206,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	for _, d := range ds {
 		for id, s := range p.sources {
 			if _, in := s.files[d.File]; in && d.Severity == config.Error && e.freshSource(id, s) && mode.kept[id] == nil {
-				mode.kept[id] = p.withSource(d)
+				mode.kept[id] = e.withSource(p, d)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 		}
 		for _, id := range append([]string{w.id}, w.deps...) {
 			if e.freshRegistration(p.wanted[id]) && mode.demoted[id] == nil {
-				mode.demoted[id] = w.found.Err()
+				mode.demoted[id] = e.mask(p, w.found).Err()
 				break
 			}
 		}
@@ -231,15 +231,16 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	err := ds.Err()
 	for id, s := range p.sources {
 		if e.freshSource(id, s) && mode.kept[id] == nil {
-			mode.kept[id] = p.withSource(err.(config.Diagnostics)[0])
+			mode.kept[id] = e.withSource(p, err.(config.Diagnostics)[0])
 		}
 	}
 	return found()
 }
 
-// withSource returns a diagnostic with its source line.
-func (p *plan) withSource(d config.Diagnostic) config.Diagnostic {
-	if src := snippet(p.files[d.File], d.Line); src != "" && d.Detail == "" {
+// withSource returns a diagnostic with its source line, without secrets.
+func (e *Engine) withSource(p *plan, d config.Diagnostic) config.Diagnostic {
+	d = e.mask(p, config.Diagnostics{d})[0]
+	if src := snippet(p.shown[d.File], d.Line); src != "" && d.Detail == "" {
 		d.Detail = fmt.Sprintf("%d | %s", d.Line, src)
 	}
 	return d

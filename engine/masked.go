@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/weir-run/weir/engine/config"
 )
@@ -34,11 +35,32 @@ func (e *Engine) CheckMasked(path string) (map[string]string, config.Diagnostics
 	cfg, ds := new(config.Config).Reload(path)
 	p, ds := e.check(cfg, ds)
 	masked, hide := e.masker(p).Mask(p.files)
+	return masked, hidden(ds, hide)
+}
+
+// mask returns diagnostics of a plan without secrets, and sets its shown, from which source
+// lines are quoted.
+func (e *Engine) mask(p *plan, ds config.Diagnostics) config.Diagnostics {
+	if len(ds) == 0 {
+		return ds
+	}
+	m := e.masker(p)
+	if e.plan != nil { // a mistake in the new config may hide that a value is a secret
+		m.Secrets = append(m.Secrets, e.masker(e.plan).Secrets...)
+	}
+	shown, hide := m.Mask(p.files)
+	p.shown = shown
+	return hidden(ds, hide)
+}
+
+// hidden returns a copy of diagnostics with other texts.
+func hidden(ds config.Diagnostics, hide func(string) string) config.Diagnostics {
+	ds = slices.Clone(ds)
 	for i := range ds {
 		d := &ds[i]
 		d.Msg, d.Hint, d.Detail = hide(d.Msg), hide(d.Hint), hide(d.Detail)
 	}
-	return masked, ds
+	return ds
 }
 
 // masker returns what masks the files of a plan.

@@ -19,6 +19,7 @@ import (
 type plan struct {
 	cfg    *config.Config
 	files  map[string]string // contents by path, including imports
+	shown  map[string]string // the same without secrets, for messages; nil while there is no mistake
 	graph  graph.Graph       // of everything that is evaluated
 	flow   graph.Graph       // of components and services alone
 	order  []string          // of graph

@@ -101,7 +101,7 @@ func (e *Engine) previewReload(ctx context.Context, path string) (preview, error
 	cfg, ds := e.readConfig(path)
 	p, more := e.makePlan(cfg, planMode{})
 	defer maps.DeleteFunc(e.folders, func(key string, _ component.Catalog) bool { return e.plan.folders[key] == nil })
-	if err := append(append(ds, more...), e.checkServices(p)...).Sort().Err(); err != nil {
+	if err := e.mask(p, append(append(ds, more...), e.checkServices(p)...).Sort()).Err(); err != nil {
 		return preview{}, err
 	}
 	return e.preview(p), nil
