@@ -32,6 +32,7 @@ func openSandbox(t *testing.T) (*weirRun, *browser, string) {
 		"--server.http.listen-addr=127.0.0.1:0", "--sandbox.listen-addr=127.0.0.1:0")
 	w := &weirRun{process: p, url: p.await(1, pageLine), storage: storage}
 	b := startBrowser(t)
+	b.complaints("/api/v0/history?node=") // a node that has just started has no history
 	b.open(w.link())
 	return w, b, dir
 }
