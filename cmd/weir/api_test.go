@@ -720,6 +720,7 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/control/{node}/profile", mark+"/profile?seconds=0", 400)
 	get("GET /api/v0/control/{node}/profile", "/api/v0/control/nowhere/profile", 404)
 	w.profiles(d, call, mark+"/profile?seconds=1")
+	get("GET /api/v0/control/{node}/profile", mark+"/profile?seconds=1&format=json", 200)
 	w.debugs(call, mark+"/debug")
 	get("POST /api/v0/control/{node}/debug", plain+"/debug", 200) // a client that disconnects at once
 	get("POST /api/v0/control/{node}/debug", mark+"/debug?where=1+%2B", 400)

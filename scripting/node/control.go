@@ -144,8 +144,11 @@ var (
 	}
 	profileOperation = api.Operation{
 		ID: "profile", Summary: "Takes a profile of the lines of a script.",
-		Params: []api.Param{{Name: "seconds", Type: "integer", Doc: "The duration, from 1 to 300; 10 by default."}},
-		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The profile, for go tool pprof.", Types: []string{"application/octet-stream"}},
-			api.Refused(http.StatusBadRequest, "seconds is invalid."), api.NotFound, api.Refused(http.StatusConflict, "The node is being profiled already.")},
+		Params: []api.Param{
+			{Name: "seconds", Type: "integer", Doc: "The duration, from 1 to 300; 10 by default."},
+			{Name: "format", Enum: []string{formatPprof, formatJSON}, Doc: "The form of the profile: for `go tool pprof`, which is the default, or the time of each line as JSON."},
+		},
+		Answers: []api.Answer{{Status: http.StatusOK, Doc: "The profile.", Types: []string{"application/octet-stream", api.JSON}, Value: LineProfile{}},
+			api.Refused(http.StatusBadRequest, "A parameter is invalid."), api.NotFound, api.Refused(http.StatusConflict, "The node is being profiled already.")},
 	}
 )

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,11 +20,42 @@ const (
 	MaxProfile     = 5 * time.Minute
 )
 
+// The values of ?format= of a profile.
+const (
+	formatPprof = "pprof"
+	formatJSON  = "json"
+)
+
+// LineProfile is the time that a script spent in each of its lines.
+type LineProfile struct {
+	Seconds float64 `json:"seconds"` // that the profile took
+	// Busy is how many seconds of CPU time the script used meanwhile. Several VMs may use
+	// more than the profile took.
+	Busy    float64        `json:"busy"`
+	Version string         `json:"version"` // of the script
+	Lines   []ProfiledLine `json:"lines"`   // in which samples were taken, by file and line
+}
+
+// ProfiledLine is a line of a script or of a module.
+type ProfiledLine struct {
+	File string `json:"file"` // its name, as shown to people
+	Line int    `json:"line"`
+	// Self is the time in the line and in the functions of weir that it calls, and Total
+	// also that in the functions of the script. Both are seconds.
+	Self  float64 `json:"self"`
+	Total float64 `json:"total"`
+}
+
 // serveProfile profiles the calls of the script that begin in the next
-// ?seconds=, and serves the profile in the format of pprof. There is one
+// ?seconds=, and serves the profile in the format of pprof or by lines. There is one
 // profile of a node at a time.
 func (c *Component) serveProfile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	format := cmp.Or(r.URL.Query().Get("format"), formatPprof)
+	if format != formatPprof && format != formatJSON {
+		http.Error(w, fmt.Sprintf("format must be %s or %s, not %q", formatPprof, formatJSON, format), http.StatusBadRequest)
+		return
+	}
 	d := DefaultProfile
 	if text := r.URL.Query().Get("seconds"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -40,9 +73,48 @@ func (c *Component) serveProfile(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	samples := p.Collect(r.Context(), d)
 	c.mem.profile.Store(nil)
+	if format == formatJSON {
+		writeJSON(w, c.lineProfile(samples, time.Since(began)))
+		return
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	// An error is the client's: it went away.
 	_ = encodeProfile(samples, began, time.Since(began), c.opts.ID, c.script.Name).Write(w)
+}
+
+// lineProfile adds up samples by line.
+func (c *Component) lineProfile(samples []scripting.ProfileSample, d time.Duration) LineProfile {
+	type position struct {
+		file string
+		line int
+	}
+	lines := map[position]*ProfiledLine{}
+	out := LineProfile{Seconds: d.Seconds(), Version: c.script.Version, Lines: []ProfiledLine{}}
+	for _, s := range samples {
+		spent := (time.Duration(s.Count) * scripting.ProfilePeriod).Seconds()
+		out.Busy += spent
+		seen := map[position]bool{} // a function that calls itself counts once
+		for i, f := range s.Stack {
+			at := position{f.File, f.Line}
+			if lines[at] == nil {
+				lines[at] = &ProfiledLine{File: f.File, Line: f.Line}
+			}
+			if i == 0 {
+				lines[at].Self += spent
+			}
+			if !seen[at] {
+				seen[at] = true
+				lines[at].Total += spent
+			}
+		}
+	}
+	for _, l := range lines {
+		out.Lines = append(out.Lines, *l)
+	}
+	slices.SortFunc(out.Lines, func(a, b ProfiledLine) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return out
 }
 
 // encodeProfile returns samples in the format of pprof, with the labels node

@@ -2,8 +2,10 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -20,6 +22,7 @@ import (
 	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/node"
 	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -245,6 +248,61 @@ func checkTop(t *testing.T, p *profile.Profile, file, script string) (want strin
 	return want
 }
 
+// TestLineProfile: with format=json, a profile has the time of each line, with and without
+// the functions that the line calls.
+func TestLineProfile(t *testing.T) {
+	n := newProfiled(t, "a/b.lua", `local weir = require "weir"
+local function slow(n)
+	local x = 0
+	for i = 1, n do
+		x = x + i * i * i * i * i * i * i * i * i * i * i * i
+	end
+	return x
+end
+return weir.transform {
+	metrics = function(batch)
+		local x = slow(20000)
+		return x
+	end,
+}`)
+	defer n.stop()
+	done := make(chan *httptest.ResponseRecorder)
+	go func() { done <- askProfile(t.Context(), n, "?seconds=1&format=json") }()
+	var answer *httptest.ResponseRecorder
+	for answer == nil {
+		n.send(text(t, 1, "a 1\n"))
+		select {
+		case answer = <-done:
+		default:
+		}
+	}
+	var p node.LineProfile
+	if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
+		t.Fatalf("status %d: %v", answer.Code, err)
+	}
+	lines, self := map[int]node.ProfiledLine{}, 0.0
+	for _, l := range p.Lines {
+		if path.Base(l.File) != "b.lua" || l.Self > l.Total {
+			t.Errorf("got %+v", l)
+		}
+		lines[l.Line] = l
+		self += l.Self
+	}
+	const rounding = 1e-6
+	if p.Seconds < 1 || p.Busy <= 0 || math.Abs(self-p.Busy) > rounding {
+		t.Errorf("%v s of %v s, the lines have %v s", p.Busy, p.Seconds, self)
+	}
+	if l := lines[5]; l.Self <= p.Busy/2 {
+		t.Errorf("the loop has %+v of %v s", l, p.Busy)
+	}
+	if l := lines[11]; l.Total < lines[5].Total || l.Self >= l.Total {
+		t.Errorf("the call has %+v, the loop %+v", l, lines[5])
+	}
+	if want := n.c.(*node.Component).Version(); p.Version != want {
+		t.Errorf("got version %q, want %q", p.Version, want)
+	}
+}
+
 // TestProfileRefused: there is one profile of a node at a time, of a limited
 // duration.
 func TestProfileRefused(t *testing.T) {
@@ -261,6 +319,7 @@ func TestProfileRefused(t *testing.T) {
 	f("?seconds=0", 400, "seconds must be a number from 1 to 300")
 	f("?seconds=301", 400, "from 1 to 300")
 	f("?seconds=x", 400, `not "x"`)
+	f("?format=html", 400, `format must be pprof or json, not "html"`)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan int)
