@@ -721,6 +721,8 @@ func (w *apiWeir) apiCalls(d *apiDocument, call func(apiCall) []byte) {
 	get("GET /api/v0/control/{node}/profile", "/api/v0/control/nowhere/profile", 404)
 	w.profiles(d, call, mark+"/profile?seconds=1")
 	get("GET /api/v0/control/{node}/profile", mark+"/profile?seconds=1&format=json", 200)
+	w.runsTests(d, call, plain+"/tests")
+	call(apiCall{route: "POST /api/v0/control/{node}/tests", path: "/api/v0/control/nowhere/tests", status: 404})
 	w.debugs(call, mark+"/debug")
 	get("POST /api/v0/control/{node}/debug", plain+"/debug", 200) // a client that disconnects at once
 	get("POST /api/v0/control/{node}/debug", mark+"/debug?where=1+%2B", 400)
@@ -843,8 +845,30 @@ func (w *apiWeir) recordings(call func(apiCall) []byte) {
 
 // profiles profiles a node twice at the same time, of which one is refused.
 func (w *apiWeir) profiles(d *apiDocument, call func(apiCall) []byte, path string) {
-	c := apiCall{route: "GET /api/v0/control/{node}/profile", path: path, status: 200, or: 409}
-	refused := func(text []byte) bool { return bytes.HasPrefix(text, []byte("somebody")) }
+	w.twice(d, call, apiCall{route: "GET /api/v0/control/{node}/profile", path: path, status: 200, or: 409}, "somebody")
+}
+
+// runsTests runs the tests of a node twice at the same time, of which one is refused.
+func (w *apiWeir) runsTests(d *apiDocument, call func(apiCall) []byte, path string) {
+	const file = "scripts/my/plain_test.lua"
+	w.save(file, `
+local plain = weir.test.component("plain.lua")
+it("sets v", function() assert.same({ "1" }, plain:metrics("up 1"):label_values("v")); print("set") end)
+it("fails", function() assert.same(2, 1) end)
+it("takes time", function() local t = 0; for i = 1, 2e6 do t = t + i end end)
+`)
+	w.twice(d, call, apiCall{route: "POST /api/v0/control/{node}/tests", path: path, status: 200, or: 409}, "the tests of")
+	if audit := call(apiCall{route: "GET /api/v0/audit", status: 200}); bytes.Contains(audit, []byte("/tests")) {
+		w.t.Errorf("a run of tests changes nothing and is audited: %s", audit)
+	}
+	if err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(file))); err != nil { // a test fails
+		w.t.Fatal(err)
+	}
+}
+
+// twice makes a request twice at the same time, until one of them is refused with a text.
+func (w *apiWeir) twice(d *apiDocument, call func(apiCall) []byte, c apiCall, refusal string) {
+	refused := func(text []byte) bool { return bytes.HasPrefix(text, []byte(refusal)) }
 	for {
 		done := make(chan []byte, 1)
 		go func() { done <- d.call(w.t, w, c) }()
@@ -855,7 +879,7 @@ func (w *apiWeir) profiles(d *apiDocument, call func(apiCall) []byte, path strin
 		case refused(first) != refused(second):
 			return
 		case refused(first):
-			w.t.Error("both profiles are refused")
+			w.t.Errorf("%s: both are refused", c.route)
 			return
 		}
 	}

@@ -62,8 +62,10 @@ func (u scriptsUse) options(dir string) registry.Options {
 	if u.lookupEnv == nil {
 		o.Outside.LookupEnv = os.LookupEnv
 	}
+	pipelines, limit := pipelines(), cmp.Or(u.testLimit, scripttest.DefaultReloadLimit)
+	o.Report = scripttest.OnRequest(langs, o.Modules, pipelines, limit)
 	if !u.untested {
-		o.Test = scripttest.OnReload(langs, stdlib.Modules(), pipelines(), cmp.Or(u.testLimit, scripttest.DefaultReloadLimit))
+		o.Test = scripttest.OnReload(langs, o.Modules, pipelines, limit)
 	}
 	return o
 }

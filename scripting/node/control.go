@@ -19,6 +19,7 @@ func (c *Component) controls() *api.Mux {
 	c.historyRoutes(m)
 	m.Handle("POST /canary/{decision}", c.serveCanary, canaryOperation)
 	m.Handle("GET /profile", c.serveProfile, profileOperation)
+	m.Handle("POST /tests", c.serveTests, testsOperation)
 	m.Handle("POST /debug", c.serveDebug, debugOperation)
 	m.Handle("GET /playground", c.servePlaygroundStart, playgroundStartOperation)
 	m.Handle("POST /playground", c.servePlayground, playgroundOperation)
@@ -112,6 +113,14 @@ var (
 		Params: []api.Param{{Name: "decision", Doc: "promote or rollback"}},
 		Answers: []api.Answer{api.Plain("The decision was followed; the text describes the change."), api.Refused(http.StatusNotFound, "There is no such node or decision."),
 			api.Refused(http.StatusConflict, "There is no canary.")},
+	}
+	testsOperation = api.Operation{
+		ID: "runTests", Effect: api.Nothing, Summary: "Runs the tests of the script of a node.",
+		Text: "The tests are the test file next to the script and the examples in its header comment, as they are on disk now. The outcome changes nothing. " +
+			"They may take as long as before a reload (`--scripts.test-limit`). A report has at most 1,000 tests of a file; long texts are shortened.",
+		Answers: []api.Answer{api.OK("The outcome, also if tests failed, and the lines that they ran.", TestReport{}),
+			api.Refused(http.StatusNotFound, "There is no such node, its script ships with weir, or its file cannot be read."),
+			api.Refused(http.StatusConflict, "The tests of the node run already.")},
 	}
 	debugOperation = api.Operation{
 		ID: "debug", Records: true, Summary: "Debugs a copy of a script with the Debug Adapter Protocol.",

@@ -39,6 +39,7 @@ type memory struct {
 	debugger   atomic.Pointer[debugger] // nil: nobody debugs the node
 	playing    sync.Mutex               // held while the playground runs a script
 	writing    sync.Mutex               // held while the file of the script is written
+	testing    atomic.Bool              // the tests of the script run for somebody
 	canaryTurn chan struct{}            // capacity 1, held while a new version may have a canary
 
 	mu      sync.Mutex

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/host"
 )
@@ -18,6 +20,8 @@ type Script struct {
 	Modules    []*scripting.Module                   // the standard library
 	Recompile  func(scripting.File) (*Script, error) // compiles another text as the same component
 	// Debug compiles the script again, with a debugger.
-	Debug   func(*scripting.Debug) (scripting.Program, error)
+	Debug func(*scripting.Debug) (scripting.Program, error)
+	// Tests runs the tests of the script as it is on disk; nil: it ships with weir.
+	Tests   func(context.Context) (*TestReport, error)
 	History *History // nil if its versions are not kept
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// the start and after a save. Its error rejects the version. nil: scripts are
 	// not tested.
 	Test func(context.Context, Tested) error
+	// Report runs the tests of a user's script for people, with the scripts of its folder
+	// compiled with the probe. nil: nobody asks for it.
+	Report func(context.Context, Tested, *scripting.Probe) *node.TestReport
 	// Versions keeps the versions that were active; nil: nothing does, so a start has
 	// no last good version to fall back on.
 	Versions *versions.Store
@@ -308,6 +311,9 @@ func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, 
 		return nil, err
 	}
 	s := &entry{Script: node.Script{Name: name, File: f, Folder: c.dir, Program: p, Definition: p.Definition(), Outside: c.o.Outside, Modules: c.o.Modules}, compilers: c.o.Compilers, dir: c.dir}
+	if f.Path != "" && c.o.Report != nil {
+		s.Tests = func(ctx context.Context) (*node.TestReport, error) { return c.runTests(ctx, name) }
+	}
 	s.Recompile = func(f scripting.File) (*node.Script, error) {
 		again := &dependencies{c: c, language: deps.language, embedded: deps.embedded, stored: deps.stored}
 		other, err := c.compile(name, f, again, nil)

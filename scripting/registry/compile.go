@@ -30,6 +30,7 @@ type Compilers struct {
 	limit    time.Duration
 	testing  chan struct{} // holds a value for each script whose tests run
 	shadows  chan struct{} // holds a value for each version that processes recent input
+	reports  chan struct{} // holds a value while tests run for somebody
 	running  atomic.Int64  // behind their time
 	slow     atomic.Int64  // those that lookups did not wait for, until they are done or behind their time
 	overdue  prometheus.GaugeFunc
@@ -42,7 +43,7 @@ func NewCompilers(limit time.Duration) *Compilers {
 	if limit == 0 {
 		limit = scripting.CompileTime
 	}
-	p := &Compilers{limit: limit, testing: make(chan struct{}, runtime.GOMAXPROCS(0)), shadows: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	p := &Compilers{limit: limit, testing: make(chan struct{}, runtime.GOMAXPROCS(0)), shadows: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), reports: make(chan struct{}, 1)}
 	p.overdue = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_script_compilations_overdue", Help: "Compilations of scripts that took too long and were abandoned, but still run.",
 	}, func() float64 { return float64(p.running.Load()) })

@@ -8,44 +8,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // WriteJSON writes a report as one JSON object: passed, failed, errors,
 // pending, seconds, and files with their tests.
 func WriteJSON(w io.Writer, r *Report) error {
-	type problem struct {
-		File    string `json:"file"`
-		Line    int    `json:"line,omitempty"`
-		Column  int    `json:"column,omitempty"`
-		Source  string `json:"source,omitempty"`
-		Message string `json:"message"`
-		Diff    string `json:"diff,omitempty"`
-	}
-	type test struct {
-		Name    string   `json:"name"`
-		Line    int      `json:"line"`
-		Status  Status   `json:"status"`
-		Seconds float64  `json:"seconds"`
-		Problem *problem `json:"problem,omitempty"`
-		Output  []string `json:"output,omitempty"`
-	}
-	type file struct {
-		File    string   `json:"file"`
-		Seconds float64  `json:"seconds"`
-		Problem *problem `json:"problem,omitempty"`
-		Tests   []test   `json:"tests"`
-		// Obsolete are names of snapshots that no test checks.
-		Obsolete []string `json:"obsolete_snapshots,omitempty"`
-	}
 	type benchmark struct {
-		File     string    `json:"file"`
-		Name     string    `json:"name"`
-		Line     int       `json:"line"`
-		Records  int       `json:"records,omitempty"` // none: it is about a function
-		Measured *Measured `json:"measured,omitempty"`
-		Baseline *Measured `json:"baseline,omitempty"`
-		Worse    string    `json:"worse,omitempty"`
-		Problem  *problem  `json:"problem,omitempty"`
+		File     string            `json:"file"`
+		Name     string            `json:"name"`
+		Line     int               `json:"line"`
+		Records  int               `json:"records,omitempty"` // none: it is about a function
+		Measured *Measured         `json:"measured,omitempty"`
+		Baseline *Measured         `json:"baseline,omitempty"`
+		Worse    string            `json:"worse,omitempty"`
+		Problem  *node.TestProblem `json:"problem,omitempty"`
 	}
 	type mutant struct {
 		File    string `json:"file"`
@@ -61,32 +39,23 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Left      int      `json:"left"` // the time was not enough for them
 		Survivors []mutant `json:"survivors"`
 	}
-	convert := func(p *Problem) *problem {
-		if p == nil {
-			return nil
-		}
-		return &problem{p.File, p.Line, p.Col, p.Source, p.Msg, p.Diff}
-	}
+	whole := func(text string) string { return text }
 	out := struct {
-		Passed     int         `json:"passed"`
-		Failed     int         `json:"failed"`
-		Errors     int         `json:"errors"`
-		Pending    int         `json:"pending"`
-		Seconds    float64     `json:"seconds"`
-		Files      []file      `json:"files"`
-		Benchmarks []benchmark `json:"benchmarks,omitempty"`
-		Mutants    *mutants    `json:"mutants,omitempty"`
-	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}, nil, nil}
+		Passed     int             `json:"passed"`
+		Failed     int             `json:"failed"`
+		Errors     int             `json:"errors"`
+		Pending    int             `json:"pending"`
+		Seconds    float64         `json:"seconds"`
+		Files      []node.TestFile `json:"files"`
+		Benchmarks []benchmark     `json:"benchmarks,omitempty"`
+		Mutants    *mutants        `json:"mutants,omitempty"`
+	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []node.TestFile{}, nil, nil}
 	for _, f := range r.Files {
-		one := file{File: f.Name, Seconds: f.Elapsed.Seconds(), Problem: convert(f.Problem), Tests: []test{}, Obsolete: f.Snapshots.Obsolete}
-		for _, t := range f.Tests {
-			one.Tests = append(one.Tests, test{t.Name, t.Line, t.Status, t.Elapsed.Seconds(), convert(t.Problem), t.Output})
-		}
-		out.Files = append(out.Files, one)
+		out.Files = append(out.Files, fileResult(f, whole))
 	}
 	for i := range r.Benchmarks {
 		b := &r.Benchmarks[i]
-		one := benchmark{File: b.File, Name: b.Name, Line: b.Line, Records: b.Records, Baseline: b.Baseline, Worse: b.Worse(), Problem: convert(b.Problem)}
+		one := benchmark{File: b.File, Name: b.Name, Line: b.Line, Records: b.Records, Baseline: b.Baseline, Worse: b.Worse(), Problem: problemResult(b.Problem, whole)}
 		if b.Problem == nil {
 			one.Measured = b.measured()
 		}

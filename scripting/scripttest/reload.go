@@ -25,32 +25,48 @@ const maxReason = 20
 // because the machine is busy. The tests also end with their context. Its cause is then a
 // part of the error.
 func OnReload(langs []scripting.Language, modules []*scripting.Module, pipelines *Pipelines, limit time.Duration) func(context.Context, registry.Tested) error {
+	g := gate{langs, modules, pipelines, limit}
 	return func(ctx context.Context, t registry.Tested) error {
-		left := limit
-		s := &suite{folder: t.Folder, langs: langs, modules: modules, pipelines: pipelines, limit: limit / 4, left: &left}
-		target := target{suite: s, script: t.Script, test: t.Test}
-		l, base, _ := s.parts(t.Script.Path)
-		target.lang, target.name = l, s.component(base)
-		if l, _, _ := s.parts(t.Test.Path); l != nil {
-			target.testLang = l.(scripting.Tester) // of others no test file is looked for
-		}
-		if ns := t.Folder.Namespace; ns != "" {
-			target.name = ns + "." + target.name
-		}
-		wall := 15 * limit
-		ctx, cancel := context.WithTimeoutCause(ctx, wall, fmt.Errorf("the tests took longer than %s", wall))
-		defer cancel()
-		examples, _ := s.script(ctx, target)
-		tests, _ := s.testFile(ctx, target)
-		err := context.Cause(ctx)
-		if s.spent() {
-			err = fmt.Errorf("the tests took longer than %s of script time", limit)
-		}
+		files, err := g.run(ctx, t, nil)
 		if err != nil {
 			return fmt.Errorf(`cannot test %s: %w; make them faster, raise --scripts.test-limit, or write script { on_reload = "swap" }`, t.Script.Name, err)
 		}
-		return firstProblem(examples, tests)
+		return firstProblem(files...)
 	}
+}
+
+// gate runs the tests of one script in a running weir.
+type gate struct {
+	langs     []scripting.Language
+	modules   []*scripting.Module
+	pipelines *Pipelines
+	limit     time.Duration
+}
+
+// run runs the examples and the test file of a script. The error is why not all tests
+// ran. probe may be nil.
+func (g gate) run(ctx context.Context, t registry.Tested, probe *scripting.Probe) ([]File, error) {
+	left := g.limit
+	s := &suite{folder: t.Folder, langs: g.langs, modules: g.modules, pipelines: g.pipelines, limit: g.limit / 4, left: &left, probe: probe}
+	target := target{suite: s, script: t.Script, test: t.Test}
+	l, base, _ := s.parts(t.Script.Path)
+	target.lang, target.name = l, s.component(base)
+	if l, _, _ := s.parts(t.Test.Path); l != nil {
+		target.testLang = l.(scripting.Tester) // of others no test file is looked for
+	}
+	if ns := t.Folder.Namespace; ns != "" {
+		target.name = ns + "." + target.name
+	}
+	wall := 15 * g.limit
+	ctx, cancel := context.WithTimeoutCause(ctx, wall, fmt.Errorf("the tests took longer than %s", wall))
+	defer cancel()
+	examples, _ := s.script(ctx, target)
+	tests, _ := s.testFile(ctx, target)
+	err := context.Cause(ctx)
+	if s.spent() {
+		err = fmt.Errorf("the tests took longer than %s of script time", g.limit)
+	}
+	return []File{examples, tests}, err
 }
 
 // firstProblem is an error about the first test that failed.

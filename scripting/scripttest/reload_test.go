@@ -1,6 +1,7 @@
 package scripttest_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -37,10 +38,16 @@ func newSaved(t *testing.T) *saved {
 
 func newSavedWithin(t *testing.T, limit time.Duration) *saved {
 	t.Helper()
+	return newSavedWith(t, limit, scripttest.OnReload(savedLanguages(), stdlib.Modules(), nil, limit))
+}
+
+// newSavedWith returns a node whose script is tested by a function, or never.
+func newSavedWith(t *testing.T, limit time.Duration, test func(context.Context, registry.Tested) error) *saved {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scripts")
-	langs := []scripting.Language{lua.New(), js.New()}
 	c, err := registry.NewCatalog(registry.Options{
-		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules(), nil, limit),
+		Languages: savedLanguages(), UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: test,
+		Report: scripttest.OnRequest(savedLanguages(), stdlib.Modules(), nil, limit),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +56,8 @@ func newSavedWithin(t *testing.T, limit time.Duration) *saved {
 	s.script.SetToDefault()
 	return s
 }
+
+func savedLanguages() []scripting.Language { return []scripting.Language{lua.New(), js.New()} }
 
 func (s *saved) write(name, text string) {
 	s.t.Helper()

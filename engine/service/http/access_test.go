@@ -62,6 +62,7 @@ var routes = []struct {
 	{"POST /api/v0/playground/{id...}", "POST /api/v0/playground/nowhere", 401, 404, 403, 404},
 	{"/api/v0/component/{path...}", "POST /api/v0/component/a.sink.b/x", 200, 200, 200, 200},
 	{"/api/v0/control/{path...}", "POST /api/v0/control/a.sink.b/quarantine/replay", 401, 200, 403, 200},
+	{"/api/v0/control/{path...}", "POST /api/v0/control/a.sink.b/tests", 401, 200, 403, 200},
 	{"/api/v0/control/{path...}", "GET /api/v0/control/a.sink.b/state", 401, 200, 403, 200},
 	{"GET /debug/pprof/", "GET /debug/pprof/", 401, 200, 403, 200},
 	{"GET /debug/pprof/cmdline", "GET /debug/pprof/cmdline", 401, 200, 403, 200},
