@@ -9,6 +9,7 @@ import { nodeLink } from "../route";
 import { refresh, useDetails, useStatus } from "../status";
 import { age, messageOf, printable, short } from "../text";
 import { Diff } from "./diff";
+import { ScriptSource } from "./source";
 
 interface Version {
   id: string;
@@ -98,6 +99,7 @@ export function Script({ node, now }: { node: Node; now: number }) {
         </div>
       )}
       <Reports node={node} />
+      <ScriptSource key={node.id} node={node} />
       {error && <p class="soft">{printable(error.message)}</p>}
       {!h && !error && <Loading />}
       {h && (
