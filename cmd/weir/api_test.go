@@ -837,6 +837,18 @@ func (w *apiWeir) recordings(call func(apiCall) []byte) {
 			w.t.Errorf("got the test %+v, %v", res, err)
 		}
 	})
+	// In the playground.
+	refused(plain, 400, `{"metrics":"m 1","logs":"{} x"}`, "set metrics or logs, not both")
+	refused(plain, 400, `{"script":"return 1"}`, "script needs metrics or logs")
+	refused(plain, 409, `{"script":"return (","metrics":"m 1"}`, "plain.lua:1")
+	refused(plain, 422, `{"metrics":"m m m"}`, "cannot write a test of my.plain.default")
+	edited, err := json.Marshal(RecordingRequest{Script: strings.ReplaceAll(plainScript, `"1"`, `"edited"`), Metrics: "m 1\n"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if text := call(apiCall{route: route, path: plain, status: 200, body: string(edited)}); !bytes.Contains(text, []byte(`m{v=\"edited\"} 1`)) {
+		w.t.Errorf("got the test %s", text)
+	}
 	large := strings.Repeat("m 1\n", 1001)
 	sending(large, func() { // the tap reports every second what it left out
 		refused(plain, 422, `{"seconds":3}`, "records left out: ")

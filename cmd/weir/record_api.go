@@ -35,6 +35,12 @@ type RecordingRequest struct {
 	Where string `json:"where,omitempty"`
 	// Mask are labels whose values are replaced by pseudonyms.
 	Mask []string `json:"mask,omitempty"`
+	// Script is a text that the script has instead of the one on disk.
+	Script string `json:"script,omitempty"`
+	// Metrics and Logs are the input of a call, in the text form of batches. With one of
+	// them, nothing is recorded: the test has this call, without the state of the node.
+	Metrics string `json:"metrics,omitempty"`
+	Logs    string `json:"logs,omitempty"`
 }
 
 // RecordingResult is a test that was recorded. It has passed.
@@ -50,16 +56,17 @@ type RecordingResult struct {
 }
 
 var recordOperation = api.Operation{
-	ID: "record", Records: true, Effect: api.Nothing, Summary: "Records calls of a script and returns a test, as `weir record` writes it.",
+	ID: "record", Records: true, Effect: api.Nothing, Summary: "Records calls of a script and returns a test, as `weir record` writes it, or writes a test with given input.",
 	Text: "The recording ends when there are enough calls, or after the time; then the test has the calls until then. Secrets are masked. " +
-		"The test runs before it is returned, with the scripts on disk, and it passes. A request with PUT for `/api/v0/control/{node}/source` writes it to disk.",
+		"With `metrics` or `logs`, the test has one call with this input instead. " +
+		"The test runs before it is returned, with the scripts on disk or the text `script`, and it passes. A request with PUT for `/api/v0/control/{node}/source` writes it to disk.",
 	Body: RecordingRequest{},
 	Answers: []api.Answer{
 		api.OK("The test.", RecordingResult{}),
 		api.Refused(http.StatusBadRequest, "The request is invalid."),
 		api.NotFound,
 		api.Refused(http.StatusConflict, "The node cannot be recorded: it does not run a script, its script is a source or a sink, has several outputs or contains an error, or the node is being recorded already."),
-		api.Refused(http.StatusUnprocessableEntity, "There is no test: no call came within the time, the records are too large, or the output of the script differs from run to run."),
+		api.Refused(http.StatusUnprocessableEntity, "There is no test: no call came within the time, the records are too large or invalid, or the output of the script differs from run to run."),
 		api.Refused(http.StatusServiceUnavailable, "10 taps run already, or weir is starting."),
 	},
 }
@@ -67,7 +74,7 @@ var recordOperation = api.Operation{
 // serveRecording records calls of a node and returns a test.
 func (c *commandAPI) serveRecording(_ service.Host, w http.ResponseWriter, r *http.Request) {
 	var req RecordingRequest
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&req)
 	if err != nil && err != io.EOF {
 		http.Error(w, fmt.Sprintf("cannot read the request: %v", err), http.StatusBadRequest)
 		return
@@ -95,14 +102,34 @@ func (c *commandAPI) record(ctx context.Context, node string, req RecordingReque
 	}
 	recording, err := recordingOf(n, req.Where, req.Mask)
 	options := recordingOptions(c.scripts)
+	if req.Script != "" {
+		options.Edited = map[string]string{n.Name: req.Script}
+	}
 	if err == nil {
 		err = scripttest.CheckRecording(options, "", recording)
 	}
 	if err != nil {
 		return res, &refusedError{http.StatusConflict, err.Error()}
 	}
+	if req.Metrics+req.Logs != "" {
+		now := time.Now()
+		recording.Calls = []scripttest.RecordedCall{{Began: now, Ended: now, In: req.Metrics + req.Logs, Given: true}}
+	} else if res.Notes, err = c.recordCalls(ctx, req, &recording); err != nil {
+		return res, err
+	}
+	c.testing.Lock()
+	defer c.testing.Unlock()
+	ctx, stop := context.WithTimeoutCause(ctx, testSeconds*time.Second, fmt.Errorf("the test took longer than %d seconds", testSeconds))
+	defer stop()
+	test, err := scripttest.Record(ctx, options, "", recording)
+	res.Name, res.Text, res.Calls, res.Differ = test.Name, test.Text, len(recording.Calls), test.Differ
+	return res, err
+}
+
+// recordCalls adds live calls to a recording.
+func (c *commandAPI) recordCalls(ctx context.Context, req RecordingRequest, r *scripttest.Recording) (notes []string, err error) {
 	within := time.Duration(req.Seconds) * time.Second
-	rec := recorder{calls: req.Calls, note: func(_, text string) { res.Notes = append(res.Notes, text) }}
+	rec := recorder{calls: req.Calls, note: func(_, text string) { notes = append(notes, text) }}
 	rec.get = func(ctx context.Context, path string) (io.ReadCloser, error) {
 		a, err := c.getUpTo(ctx, path, maxRecordedBytes)
 		if err != nil && !isRefused(err) {
@@ -111,22 +138,13 @@ func (c *commandAPI) record(ctx context.Context, node string, req RecordingReque
 		return a, err
 	}
 	waiting, stop := context.WithTimeout(ctx, within)
-	err = rec.record(waiting, &recording)
+	err = rec.record(waiting, r)
 	ended := waiting.Err() != nil
 	stop()
-	if err != nil && ended && len(recording.Calls) == 0 {
-		err = fmt.Errorf("%w within %s%s", err, within, notesOf(res.Notes))
+	if err != nil && ended && len(r.Calls) == 0 {
+		err = fmt.Errorf("%w within %s%s", err, within, notesOf(notes))
 	}
-	if err != nil {
-		return res, err
-	}
-	c.testing.Lock()
-	defer c.testing.Unlock()
-	ctx, stop = context.WithTimeoutCause(ctx, testSeconds*time.Second, fmt.Errorf("the test took longer than %d seconds", testSeconds))
-	defer stop()
-	test, err := scripttest.Record(ctx, options, "", recording)
-	res.Name, res.Text, res.Calls, res.Differ = test.Name, test.Text, len(recording.Calls), test.Differ
-	return res, err
+	return notes, err
 }
 
 func isRefused(err error) bool {
@@ -154,6 +172,10 @@ func (req *RecordingRequest) complete() error {
 		return fmt.Errorf("calls must be a number from 1 to %d, not %d", maxRecordedCalls, req.Calls)
 	case req.Seconds < 1 || req.Seconds > maxRecordedSeconds:
 		return fmt.Errorf("seconds must be a number from 1 to %d, not %d", maxRecordedSeconds, req.Seconds)
+	case req.Metrics != "" && req.Logs != "":
+		return errors.New("set metrics or logs, not both: a call has records of one kind")
+	case req.Script != "" && req.Metrics+req.Logs == "":
+		return errors.New("script needs metrics or logs: the running node does not run this text")
 	}
 	return nil
 }

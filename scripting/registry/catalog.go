@@ -32,6 +32,9 @@ type Options struct {
 	UserDir string
 	// Embedded are the scripts that ship with weir, in the same layout; nil: none.
 	Embedded fs.FS
+	// Edited are texts of scripts by the names of their components. They are used instead
+	// of the texts of the files, which must exist.
+	Edited map[string]string
 	// Namespace comes before every name, with a dot: in namespace acme the file
 	// http/paths.lua is acme.http.paths, and paths.lua is acme.paths. It is an
 	// identifier, or several with dots; empty: none.
@@ -408,6 +411,12 @@ func (c *catalog) file(l location, text string) scripting.File {
 // can, and see it in an error.
 func (c *catalog) read(l location) (scripting.File, error) {
 	f := c.file(l, "")
+	if name, _, ok := c.componentName(l.rel); ok {
+		if text, ok := c.o.Edited[name]; ok {
+			f.Text = text
+			return f, nil
+		}
+	}
 	var text []byte
 	var err error
 	if l.embedded {

@@ -155,7 +155,7 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
 	s := &suite{langs: o.Languages, modules: o.Modules, pipelines: o.Pipelines, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, write: o.Write, chaos: o.Chaos, seed: o.Seed, probe: probe}
 	c, err := registry.NewCatalog(registry.Options{
-		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe, Checks: o.Checks,
+		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, Edited: o.Edited, UserDir: dir, Probe: s.probe, Checks: o.Checks,
 		Test: o.test, Versions: o.Versions,
 	})
 	if err != nil {

@@ -47,6 +47,9 @@ type RecordedCall struct {
 	In, Out string // in the text form of batches
 	Partial bool   // the call had more input; Out is not known
 	Outside int    // records that were sent outside of calls since the previous call
+	// Given means that the node did not make the call: somebody wrote its input, and there
+	// is no output.
+	Given bool
 }
 
 // ErrNoScript is the error for a component that is not in the folder of scripts.
@@ -394,9 +397,11 @@ func (w *recordWriter) call(ctx context.Context, n *testNode, c RecordedCall) (s
 	if err != nil {
 		return "", err
 	}
-	if c.Partial {
+	switch {
+	case c.Given:
+	case c.Partial:
 		w.partial++
-	} else {
+	default:
 		recorded, err := w.mask(c.Out, n.sends)
 		if err != nil {
 			return "", err
@@ -445,6 +450,9 @@ func (w *recordWriter) file(r Recording) string {
 		"The component begins with the state in ctx.state that the node had. Variables of the",
 		"script and random numbers are not recorded. The expected outputs are those of the",
 		"script in this test.",
+	}
+	if r.Calls[0].Given {
+		lines = []string{"Written in the playground of " + r.Node + "; the expected output is that of the script there."}
 	}
 	if len(w.differ) > 0 {
 		lines = append(lines, "The running node sent a different output in these calls: "+strings.Trim(strings.ReplaceAll(fmt.Sprint(w.differ), " ", ", "), "[]")+".",

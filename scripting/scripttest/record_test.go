@@ -90,6 +90,26 @@ end }
 	}}, `" at "`, `" AT "`, []string{"x at 1770091506700", "t:failing(input)", "t:logs(input)"}, []string{"different"})
 }
 
+// A test can have input that somebody wrote, and an edited script.
+func TestRecordEdited(t *testing.T) {
+	const script = "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch) batch:set_label(\"v\", \"1\") end }\n"
+	write(t, archive("\n-- scripts/a/x.lua --\n"+script))
+	o := options()
+	o.Edited = map[string]string{"a.x": strings.Replace(script, `"1"`, `"edited"`, 1)}
+	r := scripttest.Recording{Node: "a.x.default", Component: "a.x", Calls: []scripttest.RecordedCall{{Began: time.Unix(1_800_000_000, 0), In: "up 1\n", Given: true}}}
+	test, err := scripttest.Record(t.Context(), o, "", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(test.Text, `up{v="edited"} 1`) || !strings.Contains(test.Text, "-- Written in the playground of a.x.default;") || strings.Contains(test.Text, "different output") || len(test.Differ) > 0 {
+		t.Errorf("got the test\n%s", test.Text)
+	}
+	o.Edited["a.x"] = "return ("
+	if _, err := scripttest.Record(t.Context(), o, "", r); err == nil || !strings.Contains(err.Error(), "x.lua:1") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Scripts whose tests could not repeat the output are refused.
 func TestRecordRefuses(t *testing.T) {
 	f := func(script string, r scripttest.Recording, path, want string) {

@@ -28,6 +28,9 @@ type Options struct {
 	Modules []*scripting.Module
 	// Embedded are the scripts that ship with weir; nil: none.
 	Embedded fs.FS
+	// Edited are texts of scripts by the names of their components, instead of those of
+	// the files.
+	Edited map[string]string
 	// Dir is the folder of scripts that Paths are in. Empty: for each of them
 	// the folder called scripts that it is in, or what it is itself.
 	Dir string

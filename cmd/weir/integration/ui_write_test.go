@@ -178,6 +178,45 @@ ui {
 	}
 }
 
+// TestUIExport: the playground exports the script and a test with its input and output, which passes.
+func TestUIExport(t *testing.T) {
+	w, b, dir := startUI(t)
+	config := filepath.Join(dir, "config.alloy")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, config, string(text)+"\nui {\n\tedit = true\n}\n")
+	b.view("node/my.tidy.default?tab=playground")
+	b.shows(`site="lab" added`)
+	b.shows("Write to disk")
+	b.do(`{
+		const input = document.querySelector("main textarea");
+		input.value = 'up{x="<img src=x onerror=document.title=1>"} 1\ngo_goroutines 2\n';
+		input.dispatchEvent(new Event("input", {bubbles: true}));
+	}`)
+	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
+	b.replace(tidyScript("shop"))
+	b.shows(`site="shop" added`)
+	b.await("the script can be downloaded", `decodeURIComponent(document.querySelector("a[download='tidy.lua']").href).includes('"shop"')`)
+	b.click("Export as test")
+	b.shows("Written in the playground of my.tidy.default")
+	b.await("the test can be downloaded", `decodeURIComponent(document.querySelector("a[download='tidy_recorded_test.lua']").href).includes('site="shop"')`)
+	b.await("markup is text", `!document.querySelector("img") && document.title != "1"`)
+	b.accessible("the exported test")
+	b.screenshot("exported")
+	test := filepath.Join(dir, "scripts/my/tidy_recorded_test.lua")
+	b.do(`[...document.querySelectorAll("button")].filter(e => e.textContent == "Write to disk").forEach(e => e.click())`)
+	b.shows("Written. 'weir test' runs it.")
+	b.shows("Written. weir tests and reloads the script.")
+	if out, err := exec.Command(os.Getenv("WEIR"), "test", "--ci", test).CombinedOutput(); err != nil {
+		t.Errorf("weir test: %v\n%s", err, out)
+	}
+	if log := w.request("/api/v0/audit"); strings.Contains(log, "/api/v0/recording/") {
+		t.Errorf("the audit log is %s", log)
+	}
+}
+
 // TestUILive: somebody pauses live records, changes the rate, the side and the filter, and copies them.
 func TestUILive(t *testing.T) {
 	_, b, _ := startUI(t)

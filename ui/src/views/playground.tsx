@@ -7,6 +7,7 @@ import { Editor } from "../parts/editor";
 import { Copy, Download } from "../parts/export";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
+import { type RecordedTest, TestFile } from "../parts/record";
 import { WriteToDisk } from "../parts/write";
 import { messageOf, plural, printable } from "../text";
 import { EventLine } from "./live";
@@ -167,6 +168,9 @@ function Bench({ node, start }: { node: Node; start: Start }) {
             </div>
           ))}
           {result && (result.events.length > 0 || errors.length === 0) && <Events events={result.events} what={what} />}
+          {isScript(node) && (
+            <Export key={`${text}\n${kind}\n${input}`} node={node} script={text} kind={kind} input={input} />
+          )}
           {result?.log && (
             <>
               <h3>Log</h3>
@@ -175,6 +179,37 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           )}
         </section>
       </div>
+    </>
+  );
+}
+
+/** A button that makes a test from the script, the input and the output of the playground. */
+function Export({ node, script, kind, input }: { node: Node; script: string; kind: string; input: string }) {
+  const [test, setTest] = useState<RecordedTest | null>(null);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const write = async () => {
+    setBusy(true);
+    setError("");
+    try {
+      const path = nodePath("/api/v0/recording/", node.id);
+      const res = await request(path, { method: "POST", body: JSON.stringify({ script, [kind]: input }) });
+      setTest((await res.json()) as RecordedTest);
+    } catch (e) {
+      setError(messageOf(e));
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <p>
+        <button type="button" disabled={busy || input.trim() === ""} onClick={write}>
+          Export as test
+        </button>{" "}
+        <span class="soft">with this input and the output of the script, without the state of the node</span>
+      </p>
+      {error && <ErrorBox title="Cannot write a test." text={error} />}
+      {test && <TestFile node={node} test={test} />}
     </>
   );
 }
