@@ -83,9 +83,9 @@ pending("later")
 		},
 		Coverage: []node.TestCoverage{
 			{File: strings.Replace(name, "_test", "", 1), Text: script, Branches: []node.CoveredBranch{{Line: 10, Arms: []int64{0, 2}}},
-				Lines: []node.CoveredLine{{7, 1}, {8, 1}, {9, 1}, {10, 1}, {11, 0}, {13, 1}}},
+				Lines: []node.CoveredLine{{Line: 7, Hits: 1}, {Line: 8, Hits: 1}, {Line: 9, Hits: 1}, {Line: 10, Hits: 1}, {Line: 11, Hits: 0}, {Line: 13, Hits: 1}}},
 			{File: filepath.ToSlash(filepath.Join(s.dir, "lib/names.lua")), Text: "local M = {}\nfunction M.of(s) return s.name end\nfunction M.unused() return 1 end\nreturn M\n", Branches: []node.CoveredBranch{},
-				Lines: []node.CoveredLine{{1, 1}, {2, 1}, {3, 0}, {4, 1}}},
+				Lines: []node.CoveredLine{{Line: 1, Hits: 1}, {Line: 2, Hits: 1}, {Line: 3, Hits: 0}, {Line: 4, Hits: 1}}},
 		},
 	}
 	for _, f := range got.Coverage { // each VM runs the lines outside of functions
