@@ -43,6 +43,7 @@ func TestUIWrite(t *testing.T) {
 	b.complaints("409") // the conflict
 	b.view(playground)
 	b.shows("Write to disk")
+	b.await("the editor is there", `document.querySelector(".editor")?.shadowRoot?.querySelector(".cm-content")`) // it is loaded separately
 	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
 	b.replace(tidyScript("shop"))
 	b.shows(`site="shop" added`)
@@ -195,6 +196,7 @@ func TestUIExport(t *testing.T) {
 		input.value = 'up{x="<img src=x onerror=document.title=1>"} 1\ngo_goroutines 2\n';
 		input.dispatchEvent(new Event("input", {bubbles: true}));
 	}`)
+	b.await("the editor is there", `document.querySelector(".editor")?.shadowRoot?.querySelector(".cm-content")`) // it is loaded separately
 	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
 	b.replace(tidyScript("shop"))
 	b.shows(`site="shop" added`)
@@ -230,9 +232,9 @@ func TestUILive(t *testing.T) {
 		}`, option))
 	}
 	const count, first = `document.querySelectorAll("ol.live li:not(.note)").length`, `document.querySelector("ol.live li")?.innerText`
-	b.view("node/my.tidy.default?tab=live")
+	b.view("node/my.tidy.default?tab=live&rate=5") // the view keeps 500 records, so the first one stays for 100 seconds
 	b.shows(`site="lab"`)
-	b.shows("at most 20 a second are shown")
+	b.shows("at most 5 a second are shown")
 	b.do(`window.first = ` + first)
 	b.click("Pause")
 	b.await("it is paused", `document.querySelector("[aria-pressed=true]")?.textContent == "Resume"`)
