@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	httpservice "github.com/weir-run/weir/engine/service/http"
+	"github.com/weir-run/weir/engine/tap"
 )
 
 const playgroundConfig = `
@@ -95,27 +96,27 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   rule {
     target_label = "site"
     replacement  = "lab"
-  }`, httpservice.PlaygroundRequest{Metrics: "up 1\nm 2\n"}, "2 records\nchanged up{} 1 site=\"lab\" added [rule 2 replace: site=\"lab\" added]\ndropped m{} 2 [rule 1 drop: dropped]\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "up 1\nm 2\n"}}, "2 records\nchanged up{} 1 site=\"lab\" added [rule 2 replace: site=\"lab\" added]\ndropped m{} 2 [rule 1 drop: dropped]\n"},
 		{"an invalid regex", "prometheus.relabel.rules", `
   forward_to = []
   rule {
     regex = "("
-  }`, httpservice.PlaygroundRequest{Metrics: "up 1\n"}, "0 records\nline 4: rule.regex: cannot compile regex"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "up 1\n"}}, "0 records\nline 4: rule.regex: cannot compile regex"},
 		{"an invalid action", "prometheus.relabel.rules", `
   forward_to = []
   rule {
     action = "dorp"
-  }`, httpservice.PlaygroundRequest{Metrics: "up 1\n"}, "0 records\nline 4: "},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "up 1\n"}}, "0 records\nline 4: "},
 		{"invalid samples", "prometheus.relabel.rules", `
-  forward_to = []`, httpservice.PlaygroundRequest{Metrics: "up 1\nup {"}, "0 records\ninput, line 2: "},
+  forward_to = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "up 1\nup {"}}, "0 records\ninput, line 2: "},
 		{"another signal", "prometheus.relabel.rules", `
-  forward_to = []`, httpservice.PlaygroundRequest{Logs: "{} hello"}, "0 records\nline 0: the block does not accept logs"},
+  forward_to = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Logs: "{} hello"}}, "0 records\nline 0: the block does not accept logs"},
 		{"streams", "loki.relabel.rules", `
   forward_to = []
   rule {
     target_label = "site"
     replacement  = "lab"
-  }`, httpservice.PlaygroundRequest{Logs: "{a=\"b\"} hello\n"}, "1 records\nchanged {a=b} hello site=\"lab\" added [rule 1 replace: site=\"lab\" added]\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Logs: "{a=\"b\"} hello\n"}}, "1 records\nchanged {a=b} hello site=\"lab\" added [rule 1 replace: site=\"lab\" added]\n"},
 		{"targets", "discovery.relabel.rules", `
   targets = []
   rule {
@@ -141,20 +142,20 @@ func TestPlaygroundOfBlocks(t *testing.T) {
   }
   stage.labels {
     values = { level = "" }
-  }`, httpservice.PlaygroundRequest{Logs: "{app=\"api\"} {\"level\":\"debug\"}\n{app=\"api\"} {\"level\":\"warn\"}\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Logs: "{app=\"api\"} {\"level\":\"debug\"}\n{app=\"api\"} {\"level\":\"warn\"}\n"}},
 			"2 records\ndropped {app=api} {\"level\":\"debug\"} [stage 1 match: dropped]\nchanged {app=api} {\"level\":\"warn\"} level=\"warn\" added [stage 2 json: extracted level=\"warn\"] [stage 3 labels: level=\"warn\" added]\n"},
 		{"an invalid selector", "loki.process.stages", `
   forward_to = []
   stage.match {
     selector = "{app="
     stage.drop { longer_than = "1B" }
-  }`, httpservice.PlaygroundRequest{Lines: "a\n"}, "0 records\nline 4: "},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "0 records\nline 4: "},
 		{"lines without labels", "loki.process.stages", `
   forward_to = []
-  stage.drop { expression = "^\\{" }`, httpservice.PlaygroundRequest{Lines: "{a=\"b\"} one\r\n\n  two\n"}, "2 records\ndropped {} {a=\"b\"} one [stage 1 drop: dropped]\nnote unchanged records: 1\n"},
+  stage.drop { expression = "^\\{" }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "{a=\"b\"} one\r\n\n  two\n"}}, "2 records\ndropped {} {a=\"b\"} one [stage 1 drop: dropped]\nnote unchanged records: 1\n"},
 		{"lines that the node keeps for a while", "loki.process.stages", `
   forward_to = []
-  stage.multiline { firstline = "^\\S" }`, httpservice.PlaygroundRequest{Lines: "a\n b\n"}, "2 records\nchanged {} a line"},
+  stage.multiline { firstline = "^\\S" }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n b\n"}}, "2 records\nchanged {} a line"},
 		{"metrics of stages", "loki.process.stages", `
   forward_to = []
   stage.metrics {
@@ -163,42 +164,42 @@ func TestPlaygroundOfBlocks(t *testing.T) {
       action    = "inc"
       match_all = true
     }
-  }`, httpservice.PlaygroundRequest{Lines: "a\n"}, "1 records\nnote unchanged records: 1\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "1 records\nnote unchanged records: 1\n"},
 		{"a filter", "expr.filter.f", `
   keep       = "value > 1"
-  forward_to = []`, httpservice.PlaygroundRequest{Metrics: "m 1\nm{a=\"b\"} 2\n"}, "2 records\ndropped m{} 1 [keep: dropped]\nnote unchanged records: 1\n"},
+  forward_to = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\nm{a=\"b\"} 2\n"}}, "2 records\ndropped m{} 1 [keep: dropped]\nnote unchanged records: 1\n"},
 		{"an invalid expression", "expr.filter.f", `
   forward_to = []
-  keep       = "value >"`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "0 records\nline 3: "},
+  keep       = "value >"`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\n"}}, "0 records\nline 3: "},
 		{"a field of the other signal", "expr.filter.f", `
   forward_to = []
-  keep       = "value > 1"`, httpservice.PlaygroundRequest{Lines: "a\n"}, "0 records\nline 0: the block does not accept logs: "},
+  keep       = "value > 1"`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "0 records\nline 0: the block does not accept logs: "},
 		{"fields", "expr.set.s", `
   label "size" { value = "string(len(line))" }
-  forward_to = []`, httpservice.PlaygroundRequest{Lines: "hello\n"}, "1 records\nchanged {} hello size=\"5\" added [label size: size=\"5\" added]\n"},
+  forward_to = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "hello\n"}}, "1 records\nchanged {} hello size=\"5\" added [label size: size=\"5\" added]\n"},
 		{"routes", "expr.route.r", `
   forward_to = []
   route "large" {
     when       = "value > 1"
     forward_to = []
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\nm{a=\"b\"} 2\n"}, "2 records\nunchanged m{} 1 [route forward_to: ]\nunchanged m{a=b} 2 [route 1 large: ]\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\nm{a=\"b\"} 2\n"}}, "2 records\nunchanged m{} 1 [route forward_to: ]\nunchanged m{a=b} 2 [route 1 large: ]\n"},
 		{"labels of targets", "prometheus.enrich.e", `
   targets                = [{__address__ = "10.1.0.1", owner = "ops"}]
   target_to_metric_match = { __address__ = "host" }
   labels_to_copy         = ["owner"]
-  forward_to             = []`, httpservice.PlaygroundRequest{Metrics: "m{host=\"10.1.0.1\"} 1\n"}, "1 records\nchanged m{host=10.1.0.1} 1 owner=\"ops\" added\n"},
+  forward_to             = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m{host=\"10.1.0.1\"} 1\n"}}, "1 records\nchanged m{host=10.1.0.1} 1 owner=\"ops\" added\n"},
 		{"the variable of a foreach", "foreach.each/foreach_a_1/prometheus.relabel.inner", `
   forward_to = []
   rule {
     target_label = "place"
     replacement  = x + "!"
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 place=\"a!\" added [rule 1 replace: place=\"a!\" added]\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\n"}}, "1 records\nchanged m{} 1 place=\"a!\" added [rule 1 replace: place=\"a!\" added]\n"},
 		{"secrets", "prometheus.relabel.rules", `
   forward_to = []
   rule {
     target_label = "v"
     replacement  = "a s3cret-text"
-  }`, httpservice.PlaygroundRequest{Metrics: "m 1\n"}, "1 records\nchanged m{} 1 v=\"a (secret)\" added [rule 1 replace: v=\"a (secret)\" added]\n"},
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\n"}}, "1 records\nchanged m{} 1 v=\"a (secret)\" added [rule 1 replace: v=\"a (secret)\" added]\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name := c.id[strings.LastIndex(c.id, "/")+1:]

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -39,10 +38,7 @@ type PlaygroundStart struct {
 // PlaygroundRequest is a script and the records that it processes.
 type PlaygroundRequest struct {
 	Text string `json:"text"` // of the script
-	// Metrics are samples, and Logs are log lines, in the text form of batches. At least
-	// one of them is given.
-	Metrics string `json:"metrics,omitempty"`
-	Logs    string `json:"logs,omitempty"`
+	tap.Pasted
 }
 
 // PlaygroundResult is what the script made of the records.
@@ -66,6 +62,7 @@ func (res *PlaygroundResult) addEvents(lines []byte) {
 // PlaygroundError is an error of the script or of its input.
 type PlaygroundError struct {
 	File    string `json:"file,omitempty"`
+	Input   bool   `json:"input,omitempty"`  // whether the error is in the input
 	Line    int    `json:"line,omitempty"`   // starts at 1; 0 if it is unknown
 	Column  int    `json:"column,omitempty"` // starts at 1; 0 if it is unknown
 	Message string `json:"message"`
@@ -117,6 +114,14 @@ func (c *Component) play(ctx context.Context, req PlaygroundRequest) (*Playgroun
 	if c.script.Definition.Kind != scripting.Transform {
 		return res, fmt.Errorf("%s has no playground: only scripts that receive records and send them on have one", c.opts.ID)
 	}
+	in, err := req.Parse(c.opts.Clock.Now())
+	if syntax, ok := errors.AsType[*batch.SyntaxError](err); ok {
+		res.Errors = []PlaygroundError{{Input: true, Line: syntax.Line, Column: syntax.Col, Message: syntax.Msg}}
+		return res, nil
+	}
+	if err != nil {
+		return res, err
+	}
 	f := c.script.File
 	f.Text = req.Text
 	s, err := c.script.Recompile(f)
@@ -147,22 +152,15 @@ func (c *Component) play(ctx context.Context, req PlaygroundRequest) (*Playgroun
 	}
 	p.Mask(c.secrets())
 	t := r.c.kind.(*transform)
-	text := batch.TextOptions{Source: batch.NewPushSource(), T: c.opts.Clock.Now().UnixMilli()}
-	var metrics, logs error
-	if strings.TrimSpace(req.Metrics) != "" {
-		var b *batch.Metrics
-		if b, metrics = batch.ParseText(req.Metrics, text); metrics == nil {
-			metrics = playBatch(ctx, res, p, t.metrics, b)
-		}
+	var errs []error
+	for _, b := range in.Metrics {
+		errs = append(errs, playBatch(ctx, res, p, t.metrics, b))
 	}
-	if strings.TrimSpace(req.Logs) != "" {
-		var b *batch.Logs
-		if b, logs = batch.ParseLogsText(req.Logs, text); logs == nil {
-			logs = playBatch(ctx, res, p, t.logs, b)
-		}
+	for _, b := range in.Logs {
+		errs = append(errs, playBatch(ctx, res, p, t.logs, b))
 	}
 	res.addEvents(p.Tick(nil))
-	return res, errors.Join(metrics, logs)
+	return res, errors.Join(errs...)
 }
 
 // playBatch processes a batch and adds the result.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/engine/tap"
 	"github.com/weir-run/weir/scripting/node"
 )
 
@@ -41,6 +42,9 @@ func (f *debugs) play(req node.PlaygroundRequest) string {
 		fmt.Fprintln(&b, strings.Join(strings.Fields(fmt.Sprint(e.Kind, " ", e.Record.Name, e.Record.Line, " ", e.Text, strings.Join(e.Changes, ", "))), " "))
 	}
 	for _, e := range res.Errors {
+		if e.Input {
+			e.File = "input"
+		}
 		fmt.Fprintf(&b, "%s:%d: %s\n", e.File, e.Line, e.Message)
 	}
 	if res.Log != "" {
@@ -59,18 +63,19 @@ func TestPlayground(t *testing.T) {
 		req  node.PlaygroundRequest
 		want string
 	}{
-		{"the same", node.PlaygroundRequest{Text: debuggedLua, Metrics: "up 1\nm 2\n"},
+		{"the same", node.PlaygroundRequest{Text: debuggedLua, Pasted: tap.Pasted{Metrics: "up 1\nm 2\n"}},
 			"2 records\nchanged up n=\"1\" added\nchanged m n=\"1\" added\nlog: level=INFO msg=hello"},
-		{"drop and add", node.PlaygroundRequest{Text: head + "  series = function(s) if s.name == \"m\" then s:drop() end end,\n  metrics = function(b, ctx) ctx.emit { name = \"new\", value = 1 } end,\n}", Metrics: "up 1\nm 2\n"},
+		{"drop and add", node.PlaygroundRequest{Text: head + "  series = function(s) if s.name == \"m\" then s:drop() end end,\n  metrics = function(b, ctx) ctx.emit { name = \"new\", value = 1 } end,\n}", Pasted: tap.Pasted{Metrics: "up 1\nm 2\n"}},
 			"2 records\ndropped m\nadded new\nnote unchanged records: 1\n"},
-		{"an error in a line", node.PlaygroundRequest{Text: head + "  metrics = function(b)\n    b:each(function(s) error(\"no\") end)\n  end,\n}", Metrics: "up 1\n"},
+		{"an error in a line", node.PlaygroundRequest{Text: head + "  metrics = function(b)\n    b:each(function(s) error(\"no\") end)\n  end,\n}", Pasted: tap.Pasted{Metrics: "up 1\n"}},
 			"1 records\ndropped up\nscripts/a/b.lua:5: no\n"},
-		{"a syntax error", node.PlaygroundRequest{Text: "return (", Metrics: "up 1\n"}, "0 records\nscripts/a/b.lua:1: "},
-		{"another kind", node.PlaygroundRequest{Text: "return require(\"weir\").source { interval = \"1s\", poll = function() end }", Metrics: "up 1\n"}, "does not return weir.transform"},
-		{"invalid input", node.PlaygroundRequest{Text: debuggedLua, Metrics: "up {"}, "0 records\n:0: "},
-		{"another signal", node.PlaygroundRequest{Text: debuggedLua, Logs: "{a=\"b\"} hello\n"}, "0 records\n:0: the script does not accept logs\n"},
-		{"another system", node.PlaygroundRequest{Text: head + "  needs = { http = true },\n  metrics = function(b, ctx) assert(ctx.http.get(\"http://127.0.0.1:1/\")) end,\n}", Metrics: "up 1\n"}, "a.b needs what its block does not grant: http"},
-		{"an endless loop", node.PlaygroundRequest{Text: head + "  metrics = function(b) while true do end end,\n}", Metrics: "up 1\n"}, "the call ran longer than 1."},
+		{"a syntax error", node.PlaygroundRequest{Text: "return (", Pasted: tap.Pasted{Metrics: "up 1\n"}}, "0 records\nscripts/a/b.lua:1: "},
+		{"another kind", node.PlaygroundRequest{Text: "return require(\"weir\").source { interval = \"1s\", poll = function() end }", Pasted: tap.Pasted{Metrics: "up 1\n"}}, "does not return weir.transform"},
+		{"invalid input", node.PlaygroundRequest{Text: debuggedLua, Pasted: tap.Pasted{Metrics: "up 1\nup {"}}, "0 records\ninput:2: "},
+		{"the time of lines", node.PlaygroundRequest{Text: head + "  logs = function(b, ctx)\n    b:each(function(l) l.labels.fresh = tostring(ctx.now() - l.time < 60000) end)\n  end,\n}", Pasted: tap.Pasted{Lines: "{} one\r\n"}}, "1 records\nchanged {} one fresh=\"true\" added\n"},
+		{"another signal", node.PlaygroundRequest{Text: debuggedLua, Pasted: tap.Pasted{Logs: "{a=\"b\"} hello\n"}}, "0 records\n:0: the script does not accept logs\n"},
+		{"another system", node.PlaygroundRequest{Text: head + "  needs = { http = true },\n  metrics = function(b, ctx) assert(ctx.http.get(\"http://127.0.0.1:1/\")) end,\n}", Pasted: tap.Pasted{Metrics: "up 1\n"}}, "a.b needs what its block does not grant: http"},
+		{"an endless loop", node.PlaygroundRequest{Text: head + "  metrics = function(b) while true do end end,\n}", Pasted: tap.Pasted{Metrics: "up 1\n"}}, "the call ran longer than 1."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := f.play(c.req); !strings.Contains(strings.ReplaceAll(got, f.f.Dir+"/", ""), c.want) {
@@ -78,7 +83,7 @@ func TestPlayground(t *testing.T) {
 			}
 		})
 	}
-	if got := f.play(node.PlaygroundRequest{Text: debuggedLua, Metrics: "up 1\n"}); !strings.Contains(got, `n="1" added`) {
+	if got := f.play(node.PlaygroundRequest{Text: debuggedLua, Pasted: tap.Pasted{Metrics: "up 1\n"}}); !strings.Contains(got, `n="1" added`) {
 		t.Errorf("the state of the node has changed: %s", got)
 	}
 }

@@ -46,11 +46,7 @@ type PlaygroundStart struct {
 // other fields.
 type PlaygroundRequest struct {
 	Text string `json:"text"` // of the block
-	// Metrics are samples, and Logs are log lines, in the text form of batches. Lines are
-	// log lines without labels.
-	Metrics string `json:"metrics,omitempty"`
-	Logs    string `json:"logs,omitempty"`
-	Lines   string `json:"lines,omitempty"`
+	tap.Pasted
 	// Targets has a target in each line, as a JSON object with its labels.
 	Targets string `json:"targets,omitempty"`
 }
@@ -141,34 +137,8 @@ func servePlay(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) 
 
 // input parses the records of a request. now is their time unless they have one.
 func (req PlaygroundRequest) input(now time.Time) (in service.PlaygroundInput, err error) {
-	if strings.TrimSpace(req.Metrics) != "" {
-		b, err := batch.ParseText(req.Metrics, batch.TextOptions{Source: batch.NewPushSource(), T: now.UnixMilli()})
-		if err != nil {
-			return in, err
-		}
-		in.Records.Metrics = append(in.Records.Metrics, b)
-	}
-	logs := batch.TextOptions{Source: batch.NewPushSource(), T: now.UnixNano()}
-	if strings.TrimSpace(req.Logs) != "" {
-		b, err := batch.ParseLogsText(req.Logs, logs)
-		if err != nil {
-			return in, err
-		}
-		in.Records.Logs = append(in.Records.Logs, b)
-	}
-	if strings.TrimSpace(req.Lines) != "" {
-		// Quoted, a line cannot be taken for a part of the text form.
-		var text strings.Builder
-		for line := range strings.Lines(req.Lines) {
-			if line = strings.TrimRight(line, "\r\n"); line != "" {
-				fmt.Fprintf(&text, "{} %q\n", line)
-			}
-		}
-		b, err := batch.ParseLogsText(text.String(), logs)
-		if err != nil {
-			return in, err
-		}
-		in.Records.Logs = append(in.Records.Logs, b)
+	if in.Records, err = req.Parse(now); err != nil {
+		return in, err
 	}
 	in.Targets, err = parseTargets(req.Targets)
 	return in, err

@@ -102,7 +102,7 @@ function Bench({ node, start }: { node: Node; start: Start }) {
   useEffect(() => () => last.current.abort.abort(), []);
   const errors = result?.errors ?? [];
   const what = isScript(node) ? "script" : "block";
-  const offered = kinds.filter((k) => accepts(node, start, k.name));
+  const offered = kinds.filter((k) => accepts(start, k.name));
   return (
     <>
       <p class="soft">
@@ -222,14 +222,14 @@ function errorTitle(e: PlayError, what: string): string {
   return `The ${what} did not process the input.`;
 }
 
-function accepts(node: Node, start: Start, kind: string): boolean {
+function accepts(start: Start, kind: string): boolean {
   switch (kind) {
     case "metrics":
       return start.metrics;
     case "logs":
       return start.logs;
     case "lines":
-      return start.logs && !isScript(node);
+      return start.logs;
   }
   return start.targets === true;
 }
