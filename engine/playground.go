@@ -148,6 +148,9 @@ func (e *Engine) newNodeCopy(id string, b *config.Block) (*nodeCopy, error) {
 	c := &nodeCopy{e: e, id: id, reg: w.reg, args: w.reg.NewArgs(), log: cutBuffer{left: maxPlayLog}}
 	ds = append(ds, b.Decode(w.values(), c.args)...)
 	if !ds.HasErrors() {
+		ds = append(ds, otherFiles(b, c.args, w.args)...)
+	}
+	if !ds.HasErrors() {
 		edited := wanted{block: b, m: w.m, args: c.args, reg: w.reg}
 		ds = append(ds, edited.checked(e.storage)...)
 	}
@@ -155,6 +158,27 @@ func (e *Engine) newNodeCopy(id string, b *config.Block) (*nodeCopy, error) {
 		return nil, ds.Sort().Err()
 	}
 	return c, b.Unready(w.values())
+}
+
+// otherFiles returns an error for each file that the arguments of a copy name and those
+// of its node do not. A user who edits a copy is not necessarily allowed to read all files that weir can read.
+func otherFiles(b *config.Block, edited, args any) (ds config.Diagnostics) {
+	of, ok := edited.(component.FileNamer)
+	if !ok {
+		return nil
+	}
+	known := map[string]bool{}
+	if node, ok := args.(component.FileNamer); ok {
+		for _, f := range node.NamedFiles() {
+			known[f.File] = true
+		}
+	}
+	for _, f := range of.NamedFiles() {
+		if !known[f.File] {
+			ds = append(ds, config.Diagnostic{Span: b.SpanOf(f.Path), Msg: fmt.Sprintf("a copy cannot read %q", f.File), Hint: "the block of the node does not name this file"})
+		}
+	}
+	return ds
 }
 
 // play builds and runs the component until it has processed the input.

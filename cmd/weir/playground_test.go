@@ -33,6 +33,10 @@ loki.process "stages" {
   forward_to = []
 }
 
+loki.secretfilter "f" {
+	forward_to = []
+}
+
 expr.filter "f" {
   keep       = "true"
   forward_to = []
@@ -165,6 +169,22 @@ func TestPlaygroundOfBlocks(t *testing.T) {
       match_all = true
     }
   }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "1 records\nnote unchanged records: 1\n"},
+		{"a file that the node does not read", "loki.process.stages", `
+  forward_to = []
+  stage.match {
+    selector = "{a=\"b\"}"
+    stage.geoip {
+      db      = "/etc/hostname"
+      source  = "ip"
+      db_type = "city"
+    }
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "0 records\nline 1: a copy cannot read \"/etc/hostname\""},
+		{"other rules for secrets", "loki.secretfilter.f", `
+  forward_to      = []
+  gitleaks_config = "/etc/hostname"`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "a\n"}}, "0 records\nline 3: a copy cannot read \"/etc/hostname\""},
+		{"secrets in lines", "loki.secretfilter.f", `
+  forward_to  = []
+  redact_with = "<gone>"`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Lines: "token ghp_R7x2Kq9LmZ4vW8pT1yB6nD3sF5hJ0cA2eG7u\n"}}, "1 records\nchanged {} token ghp_R7x2Kq9LmZ4vW8pT1yB6nD3sF5hJ0cA2eG7u line \"token ghp_R7x2Kq9LmZ4vW8pT1yB6nD3sF5hJ0cA2eG7u\" → \"token <gone>\"\n"},
 		{"a filter", "expr.filter.f", `
   keep       = "value > 1"
   forward_to = []`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Metrics: "m 1\nm{a=\"b\"} 2\n"}}, "2 records\ndropped m{} 1 [keep: dropped]\nnote unchanged records: 1\n"},

@@ -79,6 +79,19 @@ type StorageChecker interface {
 	CheckStorage(dir string) []*ArgumentError
 }
 
+// FileNamer is an arguments struct of a Pure component that names files to read.
+type FileNamer interface {
+	// NamedFiles returns the files in the arguments. Building a component must read no
+	// other file that the arguments can name.
+	NamedFiles() []NamedFile
+}
+
+// NamedFile is a file in an argument.
+type NamedFile struct {
+	Path string // of the argument, as in ArgumentError
+	File string
+}
+
 // Content is a kind of data that some sinks cannot send. The text completes the
 // sentence "this creates …".
 type Content string
@@ -238,7 +251,8 @@ type Registration struct {
 	// Pure is set for a component that only transforms records, or the targets in its
 	// arguments: building and running another one with any arguments affects nothing but
 	// the receivers in them, and its DataPath is not used. weir then runs copies of its
-	// nodes in a playground.
+	// nodes in a playground. If arguments name files, they are a FileNamer: a copy reads
+	// only files that the arguments of its node name as well.
 	Pure bool
 	// Unique allows one node of this name in a graph, and no label.
 	Unique bool

@@ -60,7 +60,25 @@ func (a *GeoIPArguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-var _ component.Warner = (*GeoIPArguments)(nil)
+var (
+	_ component.Warner    = (*GeoIPArguments)(nil)
+	_ component.FileNamer = (*Arguments)(nil)
+)
+
+// NamedFiles returns the databases of all stages.
+func (a *Arguments) NamedFiles() []component.NamedFile { return databases(a.Stages) }
+
+func databases(stages []Stage) (out []component.NamedFile) {
+	for _, s := range stages {
+		if s.GeoIP != nil {
+			out = append(out, component.NamedFile{Path: "stage.geoip.db", File: s.GeoIP.DB})
+		}
+		if s.Match != nil {
+			out = append(out, databases(s.Match.Stages)...)
+		}
+	}
+	return out
+}
 
 // Warnings reports that the database does not exist. It may exist on the machine
 // where weir will run.

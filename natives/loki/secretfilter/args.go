@@ -87,6 +87,16 @@ func (a *Arguments) sameRules(o *Arguments) bool {
 		a.OriginLabel == o.OriginLabel && a.ProcessingTimeout == o.ProcessingTimeout && a.DropOnTimeout == o.DropOnTimeout && a.LabelTimedOut == o.LabelTimedOut
 }
 
+var _ component.FileNamer = (*Arguments)(nil)
+
+// NamedFiles returns the file with the rules.
+func (a *Arguments) NamedFiles() []component.NamedFile {
+	if a.GitleaksConfig == "" {
+		return nil
+	}
+	return []component.NamedFile{{Path: "gitleaks_config", File: a.GitleaksConfig}}
+}
+
 // check warns about a file that cannot be used. It is only a warning, because the
 // file may change before it is used.
 func check(args any, settled func(string) bool) []*component.ArgumentError {

@@ -35,6 +35,7 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Check:   check,
+		Pure:    true,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return newComponent(o, args.(*Arguments), previous)
 		},
