@@ -13,13 +13,13 @@ const option = (n: Name): Completion => ({
 const unique = (names: Name[]) => [...new Map(names.map((n) => [n.name, n])).values()];
 
 /** The types that common variables have. */
-const variables: Record<string, string[]> = {
-  batch: ["batch", "logs"],
-  s: ["series", "stream"],
-  ctx: ["ctx", "series_ctx"],
-  group: ["group", "line_group"],
-  copy: ["copy", "line_copy"],
-};
+const variables = new Map([
+  ["batch", ["batch", "logs"]],
+  ["s", ["series", "stream"]],
+  ["ctx", ["ctx", "series_ctx"]],
+  ["group", ["group", "line_group"]],
+  ["copy", ["copy", "line_copy"]],
+]);
 /** The types that other variables may have. */
 const records = ["batch", "logs", "record", "line", "series", "stream"];
 
@@ -32,7 +32,7 @@ export function completeScript(names: Name[]): CompletionSource {
       const path = member.text.slice(0, at);
       const last = path.slice(path.lastIndexOf(".") + 1);
       const types =
-        variables[path] ??
+        variables.get(path) ??
         (owners.has(path) ? [path] : last === "labels" ? [] : path.startsWith("ctx.") ? [] : records);
       return {
         from: member.from + at + 1,
