@@ -71,7 +71,23 @@ func TestWriteSource(t *testing.T) {
 	want(status, text, 400, "the limit is")
 	status, text = send(t, f.server.URL+"/source", []byte("{"))
 	want(status, text, 400, "cannot read the request")
+	status, text = send(t, f.server.URL+"/source", []byte(`{"path": "`+strings.Repeat("-", 3*scripting.MaxFileSize+4<<20)+`"}`))
+	want(status, text, 400, "request body too large")
 	disk(changed)
+
+	// A request cannot name another file than a test.
+	known, err := json.Marshal(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, text = send(t, f.server.URL+"/source?path=../../other.lua", []byte(`{"text": "return 2", "replaces": `+string(known)+`, "path": "../other.lua", "file": "other.lua", "__proto__": {"path": "other.lua"}}`))
+	want(status, text, 200, "a/b.lua")
+	disk("return 2")
+	if found, err := filepath.Glob(filepath.Join(f.f.Dir, "*", "other.lua")); len(found) > 0 || err != nil {
+		t.Errorf("another file was written: %v, %v", found, err)
+	}
+	status, text = put(changed, "return 2")
+	want(status, text, 200, "wrote ")
 
 	// The file has become a link that leads out of the folder.
 	outside := filepath.Join(t.TempDir(), "b.lua")

@@ -94,6 +94,9 @@ func TestChangesOverNetwork(t *testing.T) {
 	if started.Code != 303 || base == "" {
 		t.Fatalf("a session over a network: got %d %s", started.Code, started.Body)
 	}
+	if c := started.Result().Cookies(); len(c) != 1 || !c[0].Secure || !c[0].HttpOnly || c[0].SameSite != nethttp.SameSiteStrictMode || c[0].Path != base+"/" || c[0].Domain != "" {
+		t.Errorf("over TLS, got the cookie %v", c)
+	}
 	cookie := []string{"Cookie", strings.Split(started.Header().Get("Set-Cookie"), ";")[0]}
 
 	changes := []string{"POST /api/v0/control/x/rollback", "POST /api/v0/control/x/canary/promote", "POST /api/v0/control/x/quarantine/drop", "PUT /api/v0/control/x/state/name",
