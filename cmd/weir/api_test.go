@@ -455,7 +455,7 @@ func TestAPIEffects(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", what, diff)
 		}
 	}
-	f("change nothing", harmless, "/-/reload/preview", "/api/v0/control/{node}/playground", "/api/v0/playground/{id...}", "/api/v0/recording/{id...}", "/debug/pprof/symbol")
+	f("change nothing", harmless, "/-/reload/preview", "/api/v0/control/{node}/playground", "/api/v0/control/{node}/tests", "/api/v0/playground/{id...}", "/api/v0/recording/{id...}", "/debug/pprof/symbol")
 	f("change something by GET", changing, "/-/page")
 	f("write files", writing, "/api/v0/control/{node}/source")
 	const control = "/api/v0/control/{node}/"
