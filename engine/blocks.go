@@ -29,3 +29,29 @@ func (e *Engine) Blocks(path string) ([]Block, *config.Config, config.Diagnostic
 	}
 	return blocks, cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
 }
+
+// Import is an import block that reads files.
+type Import struct {
+	ID       string
+	Position string // file:line
+	// Path is the file or the folder that is imported, as shown to people.
+	Path string
+}
+
+// Imports returns the blocks import.file and import.scripts of the config at path,
+// including those of modules. The other results are those of Check.
+func (e *Engine) Imports(path string) ([]Import, *config.Config, config.Diagnostics) {
+	cfg, ds := config.Load(path)
+	p, more := e.makePlan(cfg, planMode{})
+	cfg.Files = p.files
+	var imports []Import
+	for _, w := range p.list {
+		if w.kind != kindImport {
+			continue
+		}
+		if said := w.source.im.File + w.source.im.Scripts; said != "" { // it has one of them
+			imports = append(imports, Import{ID: w.id, Position: w.position(), Path: w.m.names.path(said)})
+		}
+	}
+	return imports, cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
+}

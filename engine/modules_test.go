@@ -12,8 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/clock/clocktest"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
@@ -241,4 +243,33 @@ func TestModulesLeakNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Imports returns the imports of files and folders, including those of imported
+// modules, with their paths relative to the file that contains them.
+func TestImports(t *testing.T) {
+	l := newHarness(t)
+	l.write(`import.file "a" { filename = "sub/a.alloy" }
+import.string "s" { content = "declare \"x\" { }" }
+`)
+	sub := filepath.Join(l.dir, "sub")
+	if err := os.MkdirAll(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a.alloy": `import.file "b" { filename = "b.alloy" }`, "b.alloy": `declare "y" { }`} {
+		if err := os.WriteFile(filepath.Join(sub, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _, ds := l.newEngine().Imports(l.config)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	want := []engine.Import{
+		{ID: "import.file.a", Position: l.config + ":1", Path: filepath.Join(sub, "a.alloy")},
+		{ID: "import.file.a/import.file.b", Position: filepath.Join(sub, "a.alloy") + ":1", Path: filepath.Join(sub, "b.alloy")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

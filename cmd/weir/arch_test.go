@@ -110,6 +110,7 @@ var leaves = []struct {
 	{"engine/history", "what services see of the nodes", []string{"engine/clock", "engine/component", "engine/flow", "engine/service"}},
 	{"engine/lastgood", "files and their text: it parses no config", []string{"engine/files"}},
 	{"engine/tap", "batches as text: it knows no connection", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/flow"}},
+	{"engine/pkg", "files and their digests: it compiles no script and parses no config", []string{"engine/files"}},
 	{"engine/usage", "profiles of the process: it knows nodes by their names", []string{"engine/flow"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
