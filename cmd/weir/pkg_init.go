@@ -18,7 +18,7 @@ func pkgInitCommand(t *terminal) *cobra.Command {
 		Short: "Write the manifest of a package",
 		Long: `Write weir-package.toml, the manifest of a package, in a folder, which is created if
 it does not exist; the default is the working directory. The scripts of the package
-belong into its folder scripts, and its modules into its folder modules. If there are
+belong in its folder scripts, and its modules in its folder modules. If there are
 scripts, the manifest lists what they need. An existing manifest is not changed.`,
 		Example: `  weir pkg init --license=Apache-2.0 packages/acme
   weir pkg init --license=proprietary --name=acme/http --version=1.0.0`,

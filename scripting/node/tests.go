@@ -73,7 +73,7 @@ type CoveredLine struct {
 // CoveredBranch is how often each branch of an if ran.
 type CoveredBranch struct {
 	Line int     `json:"line"`
-	Arms []int64 `json:"arms"` // the last is the else, even if there is none
+	Arms []int64 `json:"arms"` // the last one is for the else, also if the script has none
 }
 
 // serveTests runs the tests of the script on disk.
