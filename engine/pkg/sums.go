@@ -19,10 +19,10 @@ import (
 
 // Limits of a package.
 const (
-	maxFile  = 16 << 20  // bytes of one file
-	maxBytes = 128 << 20 // bytes of all files
-	maxFiles = 10_000    // files, and entries of a folder
-	maxDepth = 16        // nesting of folders
+	MaxFile  = 16 << 20  // bytes of one file
+	MaxBytes = 128 << 20 // bytes of all files
+	MaxFiles = 10_000    // files, and entries of a folder
+	MaxDepth = 16        // nesting of folders
 )
 
 // Sums are the checksums of all files of a package, sorted by path. The checksums
@@ -43,10 +43,10 @@ func Compute(dir string) (Sums, error) {
 	total := 0
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
-		if depth > maxDepth {
-			return fmt.Errorf("cannot use %s in a package: folders are nested deeper than %d", rel, maxDepth)
+		if depth > MaxDepth {
+			return fmt.Errorf("cannot use %s in a package: folders are nested deeper than %d", rel, MaxDepth)
 		}
-		entries, err := files.List(filepath.Join(dir, filepath.FromSlash(rel)), maxFiles)
+		entries, err := files.List(filepath.Join(dir, filepath.FromSlash(rel)), MaxFiles)
 		if err != nil {
 			return fmt.Errorf("cannot read the folder of a package: %w", err)
 		}
@@ -55,8 +55,8 @@ func Compute(dir string) (Sums, error) {
 			switch {
 			case strings.HasPrefix(e.Name(), ".") || name == SumsName:
 				continue
-			case !utf8.ValidString(name) || hasControl(name) || strings.Contains(name, `\`):
-				return fmt.Errorf("cannot use %q in a package: rename it, without control characters and backslashes", name)
+			case !validPath(name):
+				return badPath(name)
 			case e.IsDir():
 				if err := walk(name, depth+1); err != nil {
 					return err
@@ -64,15 +64,15 @@ func Compute(dir string) (Sums, error) {
 				continue
 			case e.Type() != 0:
 				return fmt.Errorf("cannot use %s in a package: it is %s; a package consists of regular files", name, files.Kind(e.Type()))
-			case len(s) == maxFiles:
-				return fmt.Errorf("cannot use %s as a package: it has more than %d files", dir, maxFiles)
+			case len(s) == MaxFiles:
+				return fmt.Errorf("cannot use %s as a package: it has more than %d files", dir, MaxFiles)
 			}
-			content, err := files.ReadIn(dir, name, maxFile)
+			content, err := files.ReadIn(dir, name, MaxFile)
 			if err != nil {
 				return fmt.Errorf("cannot read a file of a package: %w", err)
 			}
-			if total += len(content); total > maxBytes {
-				return fmt.Errorf("cannot use %s as a package: its files have more than %d MiB", dir, maxBytes>>20)
+			if total += len(content); total > MaxBytes {
+				return fmt.Errorf("cannot use %s as a package: its files have more than %d MiB", dir, MaxBytes>>20)
 			}
 			sum := sha256.Sum256(content)
 			s = append(s, Sum{name, hex.EncodeToString(sum[:])})
@@ -84,6 +84,47 @@ func Compute(dir string) (Sums, error) {
 	}
 	s.sort()
 	return s, nil
+}
+
+func validPath(name string) bool {
+	return utf8.ValidString(name) && !hasControl(name) && !strings.Contains(name, `\`)
+}
+
+func badPath(name string) error {
+	return fmt.Errorf("cannot use %q in a package: rename it, without control characters and backslashes", name)
+}
+
+// CheckPath returns an error if a file with this path, with slashes, cannot belong
+// to a package.
+func CheckPath(name string) error {
+	switch {
+	case !validPath(name):
+		return badPath(name)
+	case name != path.Clean(name) || !filepath.IsLocal(filepath.FromSlash(name)):
+		return fmt.Errorf("cannot use %q in a package: the path leads out of it", name)
+	case strings.Count(name, "/") > MaxDepth:
+		return fmt.Errorf("cannot use %s in a package: folders are nested deeper than %d", name, MaxDepth)
+	}
+	return nil
+}
+
+// Belongs reports whether a file with this path, with slashes, belongs to a
+// package: its name and the names of its folders do not begin with a dot, and it
+// does not contain the checksums.
+func Belongs(name string) bool {
+	return name != SumsName && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
+}
+
+// SumsOf returns the checksums of files by their paths. All of them must belong to
+// the package.
+func SumsOf(files map[string][]byte) Sums {
+	s := make(Sums, 0, len(files))
+	for name, content := range files {
+		sum := sha256.Sum256(content)
+		s = append(s, Sum{name, hex.EncodeToString(sum[:])})
+	}
+	s.sort()
+	return s
 }
 
 func (s Sums) sort() { slices.SortFunc(s, func(a, b Sum) int { return cmp.Compare(a.Path, b.Path) }) }
@@ -101,6 +142,11 @@ func ReadSums(dir string) (Sums, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the checksums of a package: %w", err)
 	}
+	return ParseSums(file, text)
+}
+
+// ParseSums parses checksums; file is the name in errors.
+func ParseSums(file string, text []byte) (Sums, error) {
 	var s Sums
 	seen := map[string]bool{}
 	n := 0
