@@ -2,104 +2,254 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
-
 	"runtime"
+	"slices"
 	"time"
 
-	"github.com/grafana/regexp"
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/rules"
-	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/util/features"
-	"github.com/prometheus/prometheus/util/notifications"
-	v1 "github.com/prometheus/prometheus/web/api/v1"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// apiParts are the parts of Prometheus's HTTP API.
-type apiParts struct {
+// api answers the part of Prometheus's HTTP API that dashboards and promtool use.
+// Prometheus's own implementation, package web/api/v1, would make the binary of
+// weir 12 MB larger: it links the rule manager, the notifier and an OpenAPI library.
+//
+// API: https://prometheus.io/docs/prometheus/latest/querying/api/
+type api struct {
 	db     *tsdb.DB
-	stats  *tsdb.DBStats
 	engine *promql.Engine
+	parser parser.Parser
 	reg    *prometheus.Registry
-	addr   string
 	logger *slog.Logger
 }
 
-// newAPI returns Prometheus's API with remote write. Endpoints for features that
-// a sandbox does not have (targets, rules, alertmanagers) return empty lists.
-func newAPI(p apiParts) *v1.API {
-	started := time.Now()
-	none := nothing{}
-	return v1.NewAPI(
-		p.engine, p.db, p.db, p.db, p.db,
-		func(context.Context) v1.ScrapePoolsRetriever { return none },
-		func(context.Context) v1.TargetRetriever { return none },
-		func(context.Context) v1.AlertmanagerRetriever { return none },
-		func() config.Config { return config.DefaultConfig },
-		map[string]string{},
-		v1.GlobalURLOptions{ListenAddress: p.addr, Host: p.addr, Scheme: "http"},
-		func(f http.HandlerFunc) http.HandlerFunc { return f }, // the server listens only when it is ready
-		admin{p.db, p.stats}, p.db.Dir(),
-		false, false, 0, // admin API, search
-		p.logger,
-		func(context.Context) v1.RulesRetriever { return none },
-		50_000_000, 10, 1<<20, // remote read: samples, concurrency, bytes per frame
-		false,                    // not an agent
-		regexp.MustCompile("^$"), // allowed origins
-		func() (v1.RuntimeInfo, error) {
-			return v1.RuntimeInfo{
-				StartTime: started, ServerTime: time.Now(), CWD: p.db.Dir(), ReloadConfigSuccess: true, LastConfigTime: started,
-				GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0),
-			}, nil
+// handler answers a request with the value of data.
+type handler func(*http.Request) (data any, warnings annotations.Annotations, err error)
+
+// register adds the routes to r.
+func (a *api) register(r *route.Router) {
+	for path, h := range map[string]handler{
+		"/query":           a.query,
+		"/query_range":     a.queryRange,
+		"/query_exemplars": a.exemplars,
+		"/format_query":    a.formatQuery,
+		"/labels":          a.labelNames,
+		"/series":          a.series,
+	} {
+		r.Get(path, answer(h))
+		r.Post(path, answer(h))
+	}
+	r.Get("/label/:name/values", answer(a.labelValues))
+	r.Get("/status/tsdb", answer(a.status))
+	// A sandbox has no metadata, targets, rules or alerts.
+	for path, data := range map[string]any{
+		"/metadata":         struct{}{},
+		"/targets":          map[string][]any{"activeTargets": {}, "droppedTargets": {}},
+		"/rules":            map[string][]any{"groups": {}},
+		"/alerts":           map[string][]any{"alerts": {}},
+		"/alertmanagers":    map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}},
+		"/status/buildinfo": map[string]string{"version": "weir-sandbox", "goVersion": runtime.Version()},
+	} {
+		r.Get(path, answer(func(*http.Request) (any, annotations.Annotations, error) { return data, nil, nil }))
+	}
+	write := remote.NewWriteHandler(a.logger, a.reg, a.db,
+		remoteapi.MessageTypes{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType},
+		false, false, false) // start timestamps as zero samples, type and unit labels, metadata in the WAL
+	r.Post("/write", write.ServeHTTP)
+	read := remote.NewReadHandler(a.logger, a.reg, a.db, func() config.Config { return config.DefaultConfig },
+		maxSamples, 10, 1<<20) // concurrency, bytes per frame
+	r.Post("/read", read.ServeHTTP)
+}
+
+func (a *api) query(r *http.Request) (any, annotations.Annotations, error) {
+	at, err := timeParam(r, "time", time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := a.engine.NewInstantQuery(r.Context(), a.db, nil, r.FormValue("query"), at)
+	if err != nil {
+		return nil, nil, badParam("query", err)
+	}
+	return run(r, q)
+}
+
+func (a *api) queryRange(r *http.Request) (any, annotations.Annotations, error) {
+	start, err := timeParam(r, "start", time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	end, err := timeParam(r, "end", time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	step, err := duration(r.FormValue("step"))
+	switch {
+	case err != nil:
+		return nil, nil, badParam("step", err)
+	case step <= 0:
+		return nil, nil, badParam("step", errors.New("must be greater than 0"))
+	case end.Before(start):
+		return nil, nil, badParam("end", errors.New("must not be before start"))
+	case end.Sub(start)/step > maxPoints:
+		return nil, nil, badParam("step", errors.New("more than 11,000 points per series: use a longer step"))
+	}
+	q, err := a.engine.NewRangeQuery(r.Context(), a.db, nil, r.FormValue("query"), start, end, step)
+	if err != nil {
+		return nil, nil, badParam("query", err)
+	}
+	return run(r, q)
+}
+
+// run runs q and returns the result as JSON, because a result is valid only until
+// the query is closed.
+func run(r *http.Request, q promql.Query) (any, annotations.Annotations, error) {
+	defer q.Close()
+	ctx := r.Context()
+	if s := r.FormValue("timeout"); s != "" {
+		timeout, err := duration(s)
+		if err != nil {
+			return nil, nil, badParam("timeout", err)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return nil, res.Warnings, res.Err
+	}
+	data, err := json.Marshal(map[string]any{"resultType": res.Value.Type(), "result": res.Value})
+	return json.RawMessage(data), res.Warnings, err
+}
+
+func (a *api) exemplars(r *http.Request) (any, annotations.Annotations, error) {
+	start, end, err := window(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	expr, err := a.parser.ParseExpr(r.FormValue("query"))
+	if err != nil {
+		return nil, nil, badParam("query", err)
+	}
+	q, err := a.db.ExemplarQuerier(r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := q.Select(start, end, parser.ExtractSelectors(expr)...)
+	return found, nil, err
+}
+
+func (a *api) formatQuery(r *http.Request) (any, annotations.Annotations, error) {
+	expr, err := a.parser.ParseExpr(r.FormValue("query"))
+	if err != nil {
+		return nil, nil, badParam("query", err)
+	}
+	return expr.Pretty(0), nil, nil
+}
+
+func (a *api) labelNames(r *http.Request) (any, annotations.Annotations, error) {
+	return a.names(r, func(q storage.Querier, matchers []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return q.LabelNames(r.Context(), nil, matchers...)
+	})
+}
+
+func (a *api) labelValues(r *http.Request) (any, annotations.Annotations, error) {
+	name := route.Param(r.Context(), "name")
+	return a.names(r, func(q storage.Querier, matchers []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return q.LabelValues(r.Context(), name, nil, matchers...)
+	})
+}
+
+// names returns the sorted strings that list returns for each selector of the
+// request, or without one for all series.
+func (a *api) names(r *http.Request, list func(storage.Querier, []*labels.Matcher) ([]string, annotations.Annotations, error)) (any, annotations.Annotations, error) {
+	sets, err := a.matchers(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	start, end, err := window(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := a.db.Querier(start, end)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer q.Close()
+	if len(sets) == 0 {
+		sets = append(sets, nil)
+	}
+	names := []string{}
+	var warnings annotations.Annotations
+	for _, set := range sets {
+		found, warn, err := list(q, set)
+		if err != nil {
+			return nil, warn, err
+		}
+		warnings.Merge(warn)
+		for _, s := range found {
+			names = append(names, string([]byte(s))) // copied, because it may not outlive the querier
+		}
+	}
+	slices.Sort(names)
+	return limited(r, slices.Compact(names), warnings)
+}
+
+func (a *api) series(r *http.Request) (any, annotations.Annotations, error) {
+	sets, err := a.matchers(r)
+	if err == nil && len(sets) == 0 {
+		err = badParam("match[]", errors.New("is missing"))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	start, end, err := window(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := a.db.Querier(start, end)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer q.Close()
+	// With "series", the storage does not read samples.
+	hints := &storage.SelectHints{Start: start, End: end, Func: "series"}
+	var found []storage.SeriesSet
+	for _, set := range sets {
+		found = append(found, q.Select(r.Context(), true, hints, set...))
+	}
+	all := storage.NewMergeSeriesSet(found, 0, storage.ChainedSeriesMerge)
+	series := []labels.Labels{}
+	for all.Next() {
+		series = append(series, all.At().Labels().Copy())
+	}
+	if err := all.Err(); err != nil {
+		return nil, all.Warnings(), err
+	}
+	return limited(r, series, all.Warnings())
+}
+
+func (a *api) status(*http.Request) (any, annotations.Annotations, error) {
+	stats := a.db.Head().Stats(labels.MetricName, 10)
+	return map[string]any{
+		"headStats": map[string]any{
+			"numSeries": stats.NumSeries,
+			"minTime":   stats.MinTime,
+			"maxTime":   stats.MaxTime,
 		},
-		&v1.PrometheusVersion{Version: "weir-sandbox", GoVersion: runtime.Version()},
-		func() []notifications.Notification { return nil },
-		func() (<-chan notifications.Notification, func(), bool) { return nil, nil, false },
-		p.reg, p.reg, nil,
-		true, remoteapi.MessageTypes{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType},
-		false, false, false, // OTLP
-		false, // start timestamps as zero samples
-		5*time.Minute,
-		false, false, // type and unit labels, metadata in the WAL
-		nil, features.NewRegistry(),
-		v1.OpenAPIOptions{ExternalURL: "http://" + p.addr},
-		parser.NewParser(parser.Options{}),
-	)
+		"seriesCountByMetricName": stats.IndexPostingStats.CardinalityMetricsStats,
+	}, nil, nil
 }
-
-// admin answers the requests of the status pages about the storage.
-type admin struct {
-	*tsdb.DB
-	stats *tsdb.DBStats
-}
-
-func (a admin) Stats(label string, limit int) (*tsdb.Stats, error) {
-	return a.Head().Stats(label, limit), nil
-}
-
-func (a admin) WALReplayStatus() (tsdb.WALReplayStatus, error) {
-	return a.stats.Head.WALReplayStatus.GetWALReplayStatus(), nil
-}
-
-func (a admin) BlockMetas() ([]tsdb.BlockMeta, error) { return a.DB.BlockMetas(), nil }
-
-// nothing returns no targets, no rules and no alertmanagers.
-type nothing struct{}
-
-func (nothing) ScrapePools() []string                                 { return nil }
-func (nothing) TargetsActive() map[string][]*scrape.Target            { return nil }
-func (nothing) TargetsDropped() map[string][]*scrape.Target           { return nil }
-func (nothing) TargetsDroppedCounts() map[string]int                  { return nil }
-func (nothing) ScrapePoolConfig(string) (*config.ScrapeConfig, error) { return nil, nil }
-func (nothing) Alertmanagers() []*url.URL                             { return nil }
-func (nothing) DroppedAlertmanagers() []*url.URL                      { return nil }
-func (nothing) RuleGroups() []*rules.Group                            { return nil }
-func (nothing) AlertingRules() []*rules.AlertingRule                  { return nil }

@@ -1,6 +1,7 @@
 // Package sandbox is a temporary Prometheus server: Prometheus's own remote write
-// handler, TSDB, PromQL engine and HTTP API, from its Go module, in a separate
-// process with a separate directory.
+// handler, TSDB and PromQL engine, from its Go module, in a separate process with
+// a separate directory. It has the part of Prometheus's HTTP API that queries and
+// dashboards use.
 //
 // Serve runs in that process; Start starts it from weir's own binary. The child
 // process ends when its standard input is closed, so it also ends when weir is

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/tsdb"
 )
 
@@ -57,8 +58,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 	opts.OutOfOrderTimeWindow = outOfOrder.Milliseconds()
 	opts.EnableExemplarStorage = true
 	opts.MaxExemplars = 100_000
-	stats := tsdb.NewDBStats()
-	db, err := tsdb.Open(filepath.Join(dir, "data"), o.Logger, reg, opts, stats)
+	db, err := tsdb.Open(filepath.Join(dir, "data"), o.Logger, reg, opts, nil)
 	if err != nil {
 		return fmt.Errorf("cannot open the sandbox's storage: %w", err)
 	}
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 	engine := promql.NewEngine(promql.EngineOpts{
 		Logger:               o.Logger,
 		Reg:                  reg,
-		MaxSamples:           50_000_000,
+		MaxSamples:           maxSamples,
 		Timeout:              2 * time.Minute,
 		LookbackDelta:        5 * time.Minute,
 		EnableAtModifier:     true,
@@ -79,7 +79,8 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 		return fmt.Errorf("cannot listen on %s: %w; choose another address with --sandbox.listen-addr", o.ListenAddr, err)
 	}
 	r := route.New()
-	newAPI(apiParts{db: db, stats: stats, engine: engine, reg: reg, addr: l.Addr().String(), logger: o.Logger}).Register(r.WithPrefix("/api/v1"))
+	a := &api{db: db, engine: engine, parser: parser.NewParser(parser.Options{}), reg: reg, logger: o.Logger}
+	a.register(r.WithPrefix("/api/v1"))
 	r.Get("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
 	r.Get("/-/ready", ok)
 	r.Get("/-/healthy", ok)
