@@ -29,7 +29,7 @@ func TestSandboxAPI(t *testing.T) {
 	ours := serveSandbox(t)
 	now := time.Now().Truncate(time.Second)
 	for _, base := range []string{real, ours} {
-		remoteWrite(t, base, sandboxSeries(now))
+		writeSeries(t, base, sandboxSeries(now))
 	}
 
 	at := fmt.Sprint(now.Unix())
@@ -148,7 +148,7 @@ func sandboxSeries(now time.Time) []prompb.TimeSeries {
 	})
 }
 
-func remoteWrite(t *testing.T, base string, series []prompb.TimeSeries) {
+func writeSeries(t *testing.T, base string, series []prompb.TimeSeries) {
 	t.Helper()
 	body, err := (&prompb.WriteRequest{Timeseries: series}).Marshal()
 	if err != nil {

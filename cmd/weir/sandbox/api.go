@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
@@ -149,7 +150,27 @@ func (a *api) exemplars(r *http.Request) (any, annotations.Annotations, error) {
 		return nil, nil, err
 	}
 	found, err := q.Select(start, end, parser.ExtractSelectors(expr)...)
-	return found, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	type point struct {
+		Labels    labels.Labels `json:"labels"`
+		Value     string        `json:"value"`
+		Timestamp float64       `json:"timestamp"` // Unix seconds
+	}
+	type series struct {
+		Labels    labels.Labels `json:"seriesLabels"`
+		Exemplars []point       `json:"exemplars"`
+	}
+	all := []series{}
+	for _, f := range found {
+		s := series{Labels: f.SeriesLabels}
+		for _, e := range f.Exemplars {
+			s.Exemplars = append(s.Exemplars, point{e.Labels, strconv.FormatFloat(e.Value, 'f', -1, 64), float64(e.Ts) / 1000})
+		}
+		all = append(all, s)
+	}
+	return all, nil, nil
 }
 
 func (a *api) formatQuery(r *http.Request) (any, annotations.Annotations, error) {
