@@ -40,7 +40,11 @@ func (s *Service) audited(w nethttp.ResponseWriter, r *nethttp.Request, h func(n
 			e.Who = sessionName(id)
 		}
 		if e.Status = a.status; a.status >= 400 {
-			e.Outcome, e.Message = "refused", component.HideURLs(strings.TrimSpace(string(a.text)))
+			text := string(a.text)
+			if a.reason != "" {
+				text = "refused: " + a.reason
+			}
+			e.Outcome, e.Message = "refused", component.HideURLs(strings.TrimSpace(text))
 		}
 		s.o.Audit.Add(e)
 	}()
@@ -67,6 +71,7 @@ type outcome struct {
 	nethttp.ResponseWriter
 	status int
 	text   []byte
+	reason string // if text is a page
 }
 
 // WriteHeader sends the headers.

@@ -48,6 +48,7 @@ func TestAudit(t *testing.T) {
 		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", "http://weir"+path, nil))
 	}
 	get(t, client(t, nil), "GET", base+"/-/page?token=ABCDEFGH")
+	get(t, client(t, nil), "GET", base+"/-/page?token=ABCDEFGH", "Accept", "text/html")
 
 	var got []string
 	id := regexp.MustCompile(`session [0-9a-f]{8}`)
@@ -64,6 +65,7 @@ func TestAudit(t *testing.T) {
 		"token (127.0.0.1): POST /api/v0/control/nowhere/unpin: refused 404 no component runs as nowhere",
 		"socket (): POST /-/reload: done 200 ",
 		"socket (): POST /-/page: done 200 ",
+		"link (127.0.0.1): GET /-/page?token=%28hidden%29: refused 401 refused: the link has been used or has expired: print another with 'weir page'",
 		"link (127.0.0.1): GET /-/page?token=%28hidden%29: refused 401 refused: the link has been used or has expired: print another with 'weir page'",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

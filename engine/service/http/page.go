@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"html/template"
 	nethttp "net/http"
+	"strings"
 )
 
 var (
@@ -25,6 +26,13 @@ func showRefused(w nethttp.ResponseWriter, e *refusal) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; style-src 'nonce-"+nonce+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	if o, ok := w.(*outcome); ok { // the audit log has the reason without the page
+		o.reason = e.text
+	}
 	w.WriteHeader(e.status)
-	refusedTemplate.Execute(w, refusedPage{Nonce: nonce, Text: e.text, Continue: e == errContinue}) // an error is the client's: it went away
+	text := e.text
+	if e.status == nethttp.StatusUnauthorized {
+		text, _, _ = strings.Cut(text, ":") // the page says what to do
+	}
+	refusedTemplate.Execute(w, refusedPage{Nonce: nonce, Text: text, Continue: e == errContinue}) // an error is the client's: it went away
 }
