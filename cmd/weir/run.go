@@ -306,8 +306,9 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 		switch url := h.URL(); {
 		case url == "":
 		case t.logger() == nil && t.errTerminal:
-			t.printStatus("page", h.PageURL())
-			t.printStatus("", "this link opens the page once, within 10 minutes; 'weir page' prints another")
+			t.keep(slog.LevelInfo, "page: "+url) // the link is a secret
+			t.printLine("web UI", h.PageURL())
+			t.printLine("", "this link opens the web UI once, within 10 minutes; 'weir page' prints another")
 		default: // more people can read the log than may use the link
 			t.printStatus("page", url)
 		}
@@ -324,6 +325,7 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 // read separately.
 func logTo(t *terminal, log *telemetry.Service, format, path string) {
 	logger := log.Logger()
+	t.kept = log.Kept()
 	t.log = func() *slog.Logger {
 		if t.errTerminal && format == "" && log.Format() != "json" {
 			return nil

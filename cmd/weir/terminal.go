@@ -20,13 +20,15 @@ import (
 // characters are not written to the terminal.
 //
 // In weir run, err is a log unless it is a terminal: log then writes each
-// message, in one format.
+// message, in one format. On a terminal, kept adds the messages to the last lines of
+// the log, which the web UI shows.
 type terminal struct {
 	out, err           io.Writer
 	outColor, errColor bool
 	errTerminal        bool                // err is a terminal
 	screen             bool                // out and the standard input are a terminal that can show a screen
 	log                func() *slog.Logger // if it is nil or returns nil, messages are printed as text
+	kept               *slog.Logger        // gets messages that are printed as text; may be nil
 }
 
 func newTerminal(out, err *os.File) *terminal {
@@ -48,6 +50,13 @@ func (t *terminal) logger() *slog.Logger {
 	return t.log()
 }
 
+// keep adds a message that is printed as text to the last lines of the log.
+func (t *terminal) keep(level slog.Level, text string) {
+	if t.kept != nil {
+		t.kept.Log(context.Background(), level, text)
+	}
+}
+
 // errorf prints a mistake.
 func (t *terminal) errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -55,6 +64,7 @@ func (t *terminal) errorf(format string, args ...any) {
 		l.Error(text)
 		return
 	}
+	t.keep(slog.LevelError, text)
 	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "31;1", "weir:"), config.Printable(text))
 }
 
@@ -87,24 +97,27 @@ func (t *terminal) printStatus(word, text string) {
 		l.Info(word + ": " + text)
 		return
 	}
+	t.keep(slog.LevelInfo, word+": "+text)
+	t.printLine(word, text)
+}
+
+// printLine prints a line for people, which is not in the log.
+func (t *terminal) printLine(word, text string) {
 	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "1", fmt.Sprintf("%-8s", word)), config.Printable(text))
 }
 
 // announce prints a line of the engine about the running graph. The line is green
 // unless it reports an error.
 func (t *terminal) announce(line string) {
+	level, hue := slog.LevelInfo, "32"
+	if bad(line) {
+		level, hue = slog.LevelError, "31;1"
+	}
 	if l := t.logger(); l != nil {
-		level := slog.LevelInfo
-		if bad(line) {
-			level = slog.LevelError
-		}
 		l.Log(context.Background(), level, line)
 		return
 	}
-	hue := "32"
-	if bad(line) {
-		hue = "31;1"
-	}
+	t.keep(level, line)
 	fmt.Fprintln(t.err, paint(t.errColor, hue, config.Printable(line)))
 }
 

@@ -101,6 +101,12 @@ func New(o Options) (*Service, error) {
 // Logger returns the logger of weir.
 func (s *Service) Logger() *slog.Logger { return slog.New(&handler{root: s.root}) }
 
+// Kept returns a logger whose lines are in Recent, but not in the output: they are printed in
+// another form.
+func (s *Service) Kept() *slog.Logger {
+	return slog.New(slog.NewTextHandler(kept{s.root.out}, &slog.HandlerOptions{Level: &s.root.level, ReplaceAttr: attr}))
+}
+
 // Recent returns a copy of the last log lines, at most 512 KiB.
 func (s *Service) Recent() []byte {
 	s.root.out.mu.Lock()
