@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -32,6 +33,9 @@ type Setting struct {
 }
 
 func newBuild(storage string, settings []Setting) Build {
+	if dir, err := filepath.Abs(storage); err == nil { // commands in another directory need it
+		storage = dir
+	}
 	b := Build{
 		Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Tags: []string{},
 		Licence: licence(), Storage: storage, Settings: append([]Setting{}, settings...),

@@ -192,7 +192,7 @@ func versionText() string {
 // licence returns the licence of the binary.
 func licence() string {
 	if logql.Linked {
-		return "Apache-2.0, with Loki's LogQL, which is AGPL-3.0 (built with -tags nologql, it would not be there)"
+		return "Apache-2.0, with Loki's LogQL, which is AGPL-3.0 (a build with -tags nologql does not contain it)"
 	}
 	return "Apache-2.0, without Loki's LogQL (built with -tags nologql)"
 }
