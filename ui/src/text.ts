@@ -66,3 +66,13 @@ export const json = (v: unknown) => printable(JSON.stringify(v, null, 2) ?? "", 
 export function isEmpty(v: unknown): boolean {
   return v === null || v === undefined || (typeof v === "object" && Object.keys(v).length === 0);
 }
+
+const steps: Record<string, string> = {
+  test: "is being tested",
+  shadow: "is being compared with the running version",
+  canary: "runs as a canary",
+};
+
+/** What happens to the new version of a script. */
+export const trialText = (t: { version: string; step: string }) =>
+  `version ${short(t.version)} ${steps[t.step] ?? `is in the step ${t.step}`}.`;

@@ -46,7 +46,7 @@ prometheus.remote_write "far" {
 	b.shows("The config on disk has 1 mistake")
 	b.shows("unknown attribute endpoint.basic_auth.pasword")
 	b.shows("A reload would be refused and change nothing.")
-	b.click("On disk")
+	b.await("the mistake has a link", `(e => e && (e.click(), true))([...document.querySelectorAll(".box a")].find(e => e.textContent.includes("config.alloy:")))`)
 	b.await("the line is marked", `document.querySelector(".source .error")?.innerText.includes("pasword")`)
 	b.await("a misspelt password is masked", `!document.body.innerText.includes("hunter2")`)
 	b.screenshot("mistake")

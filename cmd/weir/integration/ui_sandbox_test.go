@@ -60,6 +60,10 @@ func TestUISandbox(t *testing.T) {
 	b.shows("The running version stays active.")
 	b.screenshot("broken")
 
+	b.click("demo.tidy.default")
+	b.shows("The running version stays active.") // also in the view of the node
+	b.click("Overview")
+
 	// Correct it in the playground, and write it to disk.
 	b.click("Playground")
 	b.shows("site=")

@@ -141,6 +141,12 @@ prometheus.echo "default" { }
 	b.await("the version that runs has no error", `document.querySelectorAll(".source .error").length == 1`)
 	b.screenshot("broken")
 
+	// The outcome is not shown for another version.
+	write(t, script, strings.Replace(slowScript, "s.labels.site =", "s.labels.place =", 1))
+	b.await("the version has no outcome", `!document.body.innerText.includes("The file on disk differs") && document.querySelector(".source")?.innerText.includes("s.labels.place")`)
+	b.view("scripts")
+	b.shows("not run")
+
 	// A script that ships with weir has a source and a cost, and no tests.
 	b.complaints("demo.tidy.shipped/history") // it has one version
 	b.view("node/demo.tidy.shipped?tab=script")

@@ -18,7 +18,7 @@ export interface RecordedTest {
 
 /** The form that records a test. where selects records of the input. */
 export function RecordTest({ node, where }: { node: Node; where: string }) {
-  const [calls, setCalls] = useState(5);
+  const [calls, setCalls] = useState(1);
   const [seconds, setSeconds] = useState(10);
   const [mask, setMask] = useState("");
   const [test, setTest] = useState<RecordedTest | null>(null);

@@ -1,6 +1,7 @@
 // The text of a file with numbered lines, what is wrong with them below each, and what
 // tests and profiles say about them in columns beside the text.
 
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { duration, plural, printable } from "../text";
 import { Pre } from "./message";
 
@@ -32,8 +33,19 @@ export function Source(props: {
   remarks?: Remark[];
   coverage?: Coverage;
   profile?: Profile;
+  /** The line to show first. */
+  at?: number;
 }) {
-  const { name, text, remarks = [], coverage, profile } = props;
+  const { name, text, remarks = [], coverage, profile, at } = props;
+  const figure = useRef<HTMLElement>(null);
+  const first = at ?? Math.min(...remarks.map((r) => r.line ?? Number.POSITIVE_INFINITY));
+  useLayoutEffect(() => {
+    const box = figure.current?.querySelector("pre, .tall");
+    const line = box?.querySelectorAll(":scope > div, tbody > tr")[first - 1];
+    if (!box || !line) return;
+    box.scrollTop += line.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
+    if (at) figure.current?.scrollIntoView({ block: "nearest" });
+  }, [first, at, text]);
   const lines = text.replace(/\n$/, "").split("\n");
   const below = (line: number) =>
     remarks
@@ -44,7 +56,7 @@ export function Source(props: {
         </div>
       ));
   return (
-    <figure class="source">
+    <figure class="source" ref={figure}>
       <figcaption>{printable(name)}</figcaption>
       {coverage || profile ? (
         <Margins name={name} lines={lines} below={below} coverage={coverage} profile={profile} />

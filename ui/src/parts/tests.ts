@@ -39,6 +39,8 @@ export interface Run {
   error?: string;
   /** When it ended. */
   time?: string;
+  /** The version of the script that ran. */
+  version?: string;
 }
 
 const runs = new Map<string, Run>();
@@ -50,6 +52,12 @@ export const scriptKey = (n: Node) => n.id.slice(0, n.id.lastIndexOf("/") + 1) +
 function set(key: string, run: Run) {
   runs.set(key, run);
   for (const changed of listeners) changed();
+}
+
+/** The outcome for the script of a node, unless another version runs since. */
+export function runOf(runs: ReadonlyMap<string, Run>, n: Node): Run | undefined {
+  const run = runs.get(scriptKey(n));
+  return run?.version === undefined || run.version === n.version ? run : undefined;
 }
 
 /** The outcomes by script. */
@@ -72,7 +80,7 @@ export async function runTests(n: Node) {
   set(key, { running: true });
   try {
     const report = await (await request(control(n.id, "/tests"), { method: "POST" })).json();
-    set(key, { report, time: new Date().toISOString() });
+    set(key, { report, time: new Date().toISOString(), version: n.version });
   } catch (e) {
     set(key, { error: messageOf(e) });
   }

@@ -4,6 +4,7 @@ import { base, getJSON } from "../api";
 import { Filter, matches } from "../parts/filter";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading } from "../parts/message";
+import { Name } from "../parts/name";
 import { Table } from "../parts/table";
 import type { Route } from "../route";
 import { useStatus } from "../status";
@@ -101,13 +102,21 @@ export function BuildView({ route }: { route: Route }) {
             name: "value",
             title: "Value",
             by: (s) => s.value,
-            show: (s) => <code>{printable(s.value) || "(empty)"}</code>,
+            show: (s) => (
+              <code>
+                <Name text={s.value || "(empty)"} limit={4000} />
+              </code>
+            ),
           },
           { name: "set", title: "Set by", by: (s) => s.set_by, show: (s) => s.set_by },
           {
             name: "default",
             title: "Default",
-            show: (s) => <code>{printable(s.default) || "(empty)"}</code>,
+            show: (s) => (
+              <code>
+                <Name text={s.default || "(empty)"} limit={4000} />
+              </code>
+            ),
           },
         ]}
       />

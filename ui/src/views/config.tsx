@@ -4,9 +4,10 @@ import { useState } from "preact/hooks";
 import { APIError, getJSON, request } from "../api";
 import { type Loaded, useLoad } from "../parts/load";
 import { ErrorBox, Loading } from "../parts/message";
+import { NodeLink } from "../parts/name";
 import { Source } from "../parts/source";
 import { Table } from "../parts/table";
-import { link, nodeLink, type Route } from "../route";
+import { link, type Route } from "../route";
 import { useStatus } from "../status";
 import { plural, printable, short } from "../text";
 import { Diff } from "./diff";
@@ -72,7 +73,7 @@ export function Config({ route }: { route: Route }) {
           Check again
         </button>
       </div>
-      <p class="soft">Secrets are masked. Syntax errors mask all strings of their block.</p>
+      <p class="soft">Secrets are masked. A block with a syntax error is shown without its strings.</p>
       <Diagnostics checked={checked} />
       <Changes deps={[reloads, asked]} sort={route.query.get("sort") ?? ""} />
       <nav class="tabs" aria-label="Texts">
@@ -84,7 +85,12 @@ export function Config({ route }: { route: Route }) {
       </nav>
       {running.error && <ErrorBox title="Cannot load the config." text={running.error.message} />}
       {running.value && checked.value ? (
-        <Text tab={tab} running={running.value.files} checked={checked.value} />
+        <Text
+          tab={tab}
+          running={running.value.files}
+          checked={checked.value}
+          at={{ file: route.query.get("file") ?? "", line: Number(route.query.get("line")) }}
+        />
       ) : (
         !running.error && !checked.error && <Loading />
       )}
@@ -103,11 +109,19 @@ function Diagnostics({ checked: { value, error } }: { checked: Loaded<Checked> }
     <section aria-labelledby="diagnostics">
       <h2 id="diagnostics">
         {title}
-        {warnings > 0 && `, ${plural(warnings, "warning")}`}
+        {warnings > 0 && ` and ${plural(warnings, "warning")}`}
       </h2>
       {value.diagnostics.map((d, i) => (
         <article key={i} class={`box ${d.severity === "error" ? "bad" : "warn"}`}>
-          <strong>{d.severity}</strong> <code>{printable(position(d))}</code>: {printable(d.message)}
+          <strong>{d.severity}</strong>{" "}
+          {value.files.some((f) => f.path === d.file) ? (
+            <a href={link(["config"], { tab: "disk", file: d.file, line: String(d.line ?? "") })}>
+              <code>{printable(position(d))}</code>
+            </a>
+          ) : (
+            <code>{printable(position(d))}</code>
+          )}
+          : {printable(d.message)}
           {d.hint && <p>{printable(d.hint)}</p>}
           {d.detail && <pre>{printable(d.detail)}</pre>}
         </article>
@@ -144,7 +158,7 @@ function Changes({ deps, sort }: { deps: unknown[]; sort: string }) {
               name: "id",
               title: "Node",
               by: (n) => n.id,
-              show: (n) => (n.action === "added" ? printable(n.id) : <a href={nodeLink(n.id)}>{n.id}</a>),
+              show: (n) => (n.action === "added" ? printable(n.id) : <NodeLink id={n.id} />),
             },
             { name: "action", title: "Change", by: (n) => n.action, show: (n) => n.action },
             {
@@ -161,7 +175,14 @@ function Changes({ deps, sort }: { deps: unknown[]; sort: string }) {
   );
 }
 
-function Text({ tab, running, checked }: { tab: string; running: ConfigFile[]; checked: Checked }) {
+function Text(props: {
+  tab: string;
+  running: ConfigFile[];
+  checked: Checked;
+  /** The line of the text on disk to show first. */
+  at: { file: string; line: number };
+}) {
+  const { tab, running, checked, at } = props;
   if (tab === "diff") return <Differences before={running} after={checked.files} />;
   if (tab === "format") return <Formatted files={checked.files} />;
   const files = tab === "disk" ? checked.files : running;
@@ -172,6 +193,7 @@ function Text({ tab, running, checked }: { tab: string; running: ConfigFile[]; c
           key={f.path}
           name={f.path}
           text={f.text}
+          at={tab === "disk" && f.path === at.file && at.line > 0 ? at.line : undefined}
           remarks={
             tab === "disk"
               ? checked.diagnostics

@@ -5,8 +5,9 @@ import { getJSON, type Node } from "../api";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
 import { ErrorBox, Loading, Pre } from "../parts/message";
+import { Name, NodeLink } from "../parts/name";
 import { Table } from "../parts/table";
-import { nodeLink, type Route } from "../route";
+import type { Route } from "../route";
 import { useDetails, useStatus } from "../status";
 import { age, bytes, count, messageOf, plural, printable } from "../text";
 
@@ -106,8 +107,12 @@ export function Journals({ route }: { route: Route }) {
             by: (r) => r.node.id,
             show: (r) => (
               <>
-                <a href={nodeLink(r.node.id)}>{r.node.id}</a>
-                {r.e.url && <div class="soft">{printable(String(r.e.url), 300)}</div>}
+                <NodeLink id={r.node.id} />
+                {r.e.url && (
+                  <div class="soft">
+                    <Name text={String(r.e.url)} />
+                  </div>
+                )}
               </>
             ),
           },
@@ -163,7 +168,7 @@ export function Journals({ route }: { route: Route }) {
 function limitText(l: Limits): string {
   const size = typeof l.max_size === "number" ? bytes(l.max_size) : l.max_size;
   const full = l.on_full === "drop_oldest" ? "then the oldest is dropped" : "then sources wait";
-  return [size && `${size}, ${full}`, l.max_age && `dropped after ${l.max_age}`].filter(Boolean).join("; ");
+  return [size && `${size}, ${full}`, l.max_age && `data is dropped after ${l.max_age}`].filter(Boolean).join("; ");
 }
 
 const stateOf = (r: Row) =>

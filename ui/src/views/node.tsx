@@ -3,9 +3,12 @@
 import type { ComponentChildren } from "preact";
 import { getJSON, type Node, nodePath } from "../api";
 import { Charts, type HealthChange, useHistory } from "../parts/chart";
+import { WhatToDo } from "../parts/fix";
 import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
+import { Name, NodeLink } from "../parts/name";
+import { fixesOf, messagesOf, sick } from "../problems";
 import { nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useDetails, useStatus } from "../status";
 import { age, clock, count, isEmpty, json, printable, rate, short } from "../text";
@@ -39,7 +42,9 @@ export function NodeView({ route }: { route: Route }) {
   return (
     <>
       <div class="bar">
-        <h1>{n.id}</h1>
+        <h1>
+          <Name text={n.id} />
+        </h1>
         <HealthBadge state={n.health.state} />
         <span class="soft">for {age(n.health.time, shown.now)}</span>
       </div>
@@ -83,7 +88,6 @@ function Playground({ node }: { node: Node }) {
 
 function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
   useDetails([n.id]);
-  const sick = n.health.state === "unhealthy" || n.health.state === "exited";
   const from = all.filter((o) => o.sends_to.includes(n.id)).map((o) => o.id);
   const usedBy = all.filter((o) => o.depends_on.includes(n.id) && !o.sends_to.includes(n.id)).map((o) => o.id);
   const refersTo = n.depends_on.filter((id) => !n.sends_to.includes(id));
@@ -95,11 +99,18 @@ function Details({ n, all, shown }: { n: Node; all: Node[]; shown: Shown }) {
   return (
     <div class="beside">
       <div>
-        {sick && <ErrorBox title={`${n.health.state} for ${age(n.health.time, shown.now)}`} text={n.health.message} />}
-        {!sick && n.health.message !== "running" && n.health.message && (
-          <p class="box warn">{printable(n.health.message)}</p>
+        {sick(n) ? (
+          <div class="box bad" role="alert">
+            <strong>
+              {n.health.state} for {age(n.health.time, shown.now)}
+            </strong>
+            <Pre>{printable(messagesOf(n).join("\n"))}</Pre>
+            <WhatToDo of={fixesOf(n)} />
+          </div>
+        ) : (
+          n.health.message !== "running" && n.health.message && <p class="box">{printable(n.health.message)}</p>
         )}
-        {!sick && n.last_error && (
+        {!sick(n) && n.last_error && (
           <details class="box">
             <summary>
               Last error, {age(n.last_error.time, shown.now)} ago ({n.last_error.state})
@@ -187,7 +198,7 @@ function Links({ name, ids }: { name: string; ids: string[] }) {
       {ids.map((id, i) => (
         <span key={id}>
           {i > 0 && ", "}
-          <a href={nodeLink(id)}>{id}</a>
+          <NodeLink id={id} />
         </span>
       ))}
     </Pair>

@@ -3,12 +3,15 @@
 import type { Node, Status } from "../api";
 import { Charts, type History, useHistory } from "../parts/chart";
 import { Filter, matches } from "../parts/filter";
+import { WhatToDo } from "../parts/fix";
 import { HealthBadge } from "../parts/health";
 import { Loading, Pre } from "../parts/message";
+import { NodeLink } from "../parts/name";
 import { Table } from "../parts/table";
-import { link, nodeLink, type Route } from "../route";
+import { problemsOf, targetsOf } from "../problems";
+import { nodeLink, type Route } from "../route";
 import { flowOf, type Shown, useDetails, useStatus } from "../status";
-import { age, count, duration, plural, printable, rate } from "../text";
+import { age, count, duration, plural, printable, rate, trialText } from "../text";
 import { marksOf, Timeline, useReloads } from "./reloads";
 
 export function Overview({ route }: { route: Route }) {
@@ -38,129 +41,8 @@ export function Overview({ route }: { route: Route }) {
   );
 }
 
-export interface Problem {
-  id: string;
-  title: string;
-  text: string;
-  since?: string;
-  /** What to do, and where. */
-  fix: string;
-  links: { title: string; href: string }[];
-  /** The view of what has the problem. */
-  href: string;
-}
-
 /** Whose targets the overview follows: requesting all of them would cost too much. */
 const mostScrapes = 20;
-
-const targetsOf = (n: Node) => {
-  const list = (n.debug as { targets?: { health: string; url: string; error?: string }[] } | null)?.targets;
-  return Array.isArray(list) ? list : undefined;
-};
-
-const sick = (n: Node) => n.health.state === "unhealthy" || n.health.state === "exited";
-
-/** The problems of weir and its nodes, the most severe first. */
-export function problemsOf(s: Status): Problem[] {
-  const out: Problem[] = [];
-  if (s.config_error) {
-    out.push({
-      id: "config",
-      title: "The config on disk was refused. An older one runs.",
-      text: s.config_error,
-      fix: "Correct the file at the position in the message and save it.",
-      links: [{ title: "All mistakes, at their lines", href: link(["config"], { tab: "disk" }) }],
-      href: link(["config"]),
-    });
-  }
-  for (const text of s.stalled ?? []) {
-    out.push({
-      id: `stalled ${text}`,
-      title: "An operation of weir does not return.",
-      text,
-      fix: "Check whether the file system or the network that the message names responds.",
-      links: [{ title: "Log", href: link(["log"]) }],
-      href: link(["reloads"]),
-    });
-  }
-  for (const n of [...s.components, ...s.services].filter(sick)) {
-    for (const h of n.problems?.length ? n.problems : [n.health]) {
-      out.push({
-        id: `${n.id} ${h.message}`,
-        title: `${n.id} is ${n.health.state}.`,
-        text: h.message,
-        since: h.time,
-        ...fixOf(n, h.message),
-        href: nodeLink(n.id),
-      });
-    }
-  }
-  for (const n of s.components) {
-    if (n.quarantined) {
-      out.push({
-        id: `${n.id} quarantine`,
-        title: `${n.id} has ${plural(n.quarantined, "record")} in quarantine.`,
-        text: "The script failed on these records.",
-        fix: "Look at them, correct the script and replay them.",
-        links: [
-          { title: "Quarantine", href: nodeLink(n.id, { tab: "quarantine" }) },
-          { title: "Playground", href: nodeLink(n.id, { tab: "playground" }) },
-        ],
-        href: nodeLink(n.id, { tab: "quarantine" }),
-      });
-    }
-    const down = targetsOf(n)?.filter((t) => t.health === "down") ?? [];
-    if (down.length > 0) {
-      const view = link(["targets"], { filter: `down ${n.id}` });
-      out.push({
-        id: `${n.id} targets`,
-        title: `${n.id} cannot scrape ${plural(down.length, "target")}.`,
-        text: down
-          .slice(0, 3)
-          .map((t) => `${t.url}: ${t.error ?? "down"}`)
-          .join("\n"),
-        fix: "Check whether the target is running and its address is right. weir tries again at the next interval.",
-        links: [{ title: down.length > 3 ? "All targets that are down" : "Targets", href: view }],
-        href: view,
-      });
-    }
-  }
-  return out;
-}
-
-function fixOf(n: Node, message: string): Pick<Problem, "fix" | "links"> {
-  const script = { title: "Versions of the script", href: nodeLink(n.id, { tab: "script" }) };
-  const playground = { title: "Playground", href: nodeLink(n.id, { tab: "playground" }) };
-  if (/refused by test/.test(message))
-    return {
-      fix: `Correct the script or its test. 'weir test ${n.sources[0] ?? ""}' runs the tests.`,
-      links: [playground, script],
-    };
-  if (/refused by (shadow|canary)/.test(message))
-    return { fix: "Compare the versions, and correct the script.", links: [script, playground] };
-  if (/refused by (compile|check)/.test(message))
-    return {
-      fix: "Correct the script at the position in the message and save it. The running version stays active.",
-      links: [playground, script],
-    };
-  if (/unreachable|connection refused|no such host|timeout|deadline/.test(message))
-    return {
-      fix: "Check the address in the arguments and whether the endpoint is running. weir tries again by itself.",
-      links: n.sends_to.length === 0 ? [{ title: "Journals", href: link(["journals"]) }] : [],
-    };
-  if (/queue does not drain/.test(message))
-    return {
-      fix: "Check whether the endpoint accepts data. weir keeps what waits and tries again by itself.",
-      links: [{ title: "Journals", href: link(["journals"]) }],
-    };
-  if (/permission denied/.test(message))
-    return { fix: "Give the user that weir runs as access to the file.", links: [] };
-  if (/no such file/.test(message)) return { fix: "Create the file, or correct its path in the config.", links: [] };
-  const log = { title: "Log", href: link(["log"], { filter: n.id }) };
-  if (n.health.state === "exited")
-    return { fix: "The component restarts by itself. The log has more about the reason.", links: [log] };
-  return { fix: "Look at the details of the node and the log.", links: [log] };
-}
 
 function Problems({ status, now }: { status: Status; now: number }) {
   const problems = problemsOf(status);
@@ -173,23 +55,14 @@ function Problems({ status, now }: { status: Status; now: number }) {
           <strong>
             <a href={p.href}>{printable(p.title)}</a>
           </strong>
-          {p.since && <span class="soft"> for {age(p.since, now)}</span>}
+          {p.since && <span class="soft"> For {age(p.since, now)}.</span>}
           <Pre>{printable(p.text)}</Pre>
-          <p>
-            {printable(p.fix)}{" "}
-            {p.links.map((l) => (
-              <span key={l.href}>
-                {" "}
-                <a href={l.href}>{l.title}</a>
-              </span>
-            ))}
-          </p>
+          <WhatToDo of={p} />
         </article>
       ))}
       {trials.map((n) => (
         <p key={n.id} class="box warn">
-          <a href={nodeLink(n.id, { tab: "script" })}>{n.id}</a>: version {n.trial?.version.slice(0, 7)} is in the step{" "}
-          {n.trial?.step}.
+          <a href={nodeLink(n.id, { tab: "script" })}>{n.id}</a>: {n.trial && trialText(n.trial)}
         </p>
       ))}
     </section>
@@ -244,7 +117,7 @@ function Nodes({ shown, status, route }: { shown: Shown; status: Status; route: 
         id={(n) => n.id}
         empty="No node matches the filter."
         columns={[
-          { name: "id", title: "Node", by: (n) => n.id, show: (n) => <a href={nodeLink(n.id)}>{n.id}</a> },
+          { name: "id", title: "Node", by: (n) => n.id, show: (n) => <NodeLink id={n.id} /> },
           {
             name: "health",
             title: "Health",
@@ -261,7 +134,7 @@ function Nodes({ shown, status, route }: { shown: Shown; status: Status; route: 
           },
           {
             name: "dropped",
-            title: "Dropped",
+            title: "Dropped in total",
             num: true,
             by: (n) => flowOf(n).dropped,
             show: (n) => n.samples && count(flowOf(n).dropped),

@@ -4,7 +4,7 @@ import { getJSON, type Reload } from "../api";
 import type { Mark } from "../parts/chart";
 import { type Loaded, useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
-import { nodeLink } from "../route";
+import { NodeLink } from "../parts/name";
 import { useStatus } from "../status";
 import { clock, duration, printable, short } from "../text";
 
@@ -57,10 +57,20 @@ export function Reloads() {
   );
 }
 
+const order = ["detect", "compile", "check", "test", "shadow", "canary", "build", "swap"];
+
+const triggers: Record<string, string> = {
+  request: "on request",
+  files: "files changed",
+  graph: "exports changed, or a restart",
+};
+
 const tones: Record<string, string> = { applied: "good", partial: "warn", refused: "bad" };
 
 function Entry({ r, open }: { r: Reload; open: boolean }) {
-  const steps = Object.entries(r.steps).filter(([, s]) => s >= 0.0005);
+  const steps = Object.entries(r.steps)
+    .filter(([, s]) => s >= 0.0005)
+    .toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   const total = steps.reduce((t, [, s]) => t + s, 0) || 1;
   return (
     <li class={`box ${tones[r.outcome] ?? ""}`}>
@@ -68,11 +78,11 @@ function Entry({ r, open }: { r: Reload; open: boolean }) {
         <summary>
           <time dateTime={r.time}>{clock(r.time)}</time> <strong>{r.outcome}</strong>{" "}
           <span class="soft">
-            {r.trigger.kind}, {duration(r.seconds * 1000)}
+            {triggers[r.trigger.kind] ?? r.trigger.kind}, {duration(r.seconds * 1000)}
           </span>{" "}
           {printable(r.message.split("\n")[0] ?? "", 300)}
         </summary>
-        {r.message.includes("\n") && <Pre>{printable(r.message)}</Pre>}
+        {r.message.includes("\n") && !r.nodes.some((n) => n.message) && <Pre>{printable(r.message)}</Pre>}
         {!!r.trigger.files?.length && <p>Changed files: {printable(r.trigger.files.join(", "))}</p>}
         {steps.length > 0 && (
           <dl class="steps">
@@ -90,7 +100,7 @@ function Entry({ r, open }: { r: Reload; open: boolean }) {
         <ul class="plain">
           {r.nodes.map((n) => (
             <li key={n.id}>
-              <a href={nodeLink(n.id)}>{n.id}</a> {n.action}
+              <NodeLink id={n.id} /> {n.action}
               {n.from && n.to && ` ${short(n.from)} → ${short(n.to)}`}
               {n.step && ` by ${n.step}`}
               {n.message && <Pre>{printable(n.message)}</Pre>}

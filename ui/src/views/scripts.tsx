@@ -4,8 +4,9 @@ import type { Node } from "../api";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
 import { Loading } from "../parts/message";
+import { Name } from "../parts/name";
 import { Table } from "../parts/table";
-import { runTests, scriptKey, summary, useRuns } from "../parts/tests";
+import { runOf, runTests, scriptKey, summary, useRuns } from "../parts/tests";
 import { nodeLink, type Route } from "../route";
 import { count, printable, short } from "../text";
 import { scriptLink, useScripted } from "./script";
@@ -35,7 +36,16 @@ export function Scripts({ route }: { route: Route }) {
         id={(n) => n.id}
         empty={nodes.length === 0 ? "No node runs a script." : "No script matches the filter."}
         columns={[
-          { name: "id", title: "Node", by: (n) => n.id, show: (n) => <a href={scriptLink(n.id)}>{n.id}</a> },
+          {
+            name: "id",
+            title: "Node",
+            by: (n) => n.id,
+            show: (n) => (
+              <a href={scriptLink(n.id)}>
+                <Name text={n.id} />
+              </a>
+            ),
+          },
           {
             name: "health",
             title: "Health",
@@ -53,7 +63,7 @@ export function Scripts({ route }: { route: Route }) {
             name: "file",
             title: "File",
             by: (n) => n.sources[0] ?? "",
-            show: (n) => n.sources[0] ?? "shipped with weir",
+            show: (n) => (n.sources[0] ? <Name text={n.sources[0]} /> : "shipped with weir"),
           },
           {
             name: "quarantined",
@@ -70,7 +80,7 @@ export function Scripts({ route }: { route: Route }) {
 }
 
 function Outcome({ node }: { node: Node }) {
-  const run = useRuns().get(scriptKey(node));
+  const run = runOf(useRuns(), node);
   if (node.sources.length === 0) return <span class="soft">none</span>;
   if (run?.running) return <span class="soft">running…</span>;
   if (run?.error) return <span class="missed">{printable(run.error, 200)}</span>;

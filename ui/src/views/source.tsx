@@ -6,11 +6,11 @@ import { control, getJSON, type Node } from "../api";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
 import { type Coverage, type Profile, type Remark, Source } from "../parts/source";
-import { type Problem, runTests, scriptKey, summary, type Test, type TestReport, useRuns } from "../parts/tests";
+import { type Problem, runOf, runTests, summary, type Test, type TestReport, useRuns } from "../parts/tests";
 import { clock, duration, messageOf, plural, printable, short } from "../text";
 
 export function ScriptSource({ node }: { node: Node }) {
-  const run = useRuns().get(scriptKey(node));
+  const run = runOf(useRuns(), node);
   const { value: start, error } = useLoad(
     (signal) => getJSON<{ file: string; text: string }>(control(node.id, "/playground"), signal),
     [node.id, node.version],
@@ -236,7 +236,7 @@ const remarks = (problems: Problem[], file: string): Remark[] =>
   problems.filter((p) => p.file === file).map((p) => ({ line: p.line, severity: "error", text: p.message }));
 
 /**
- * The errors of a node whose text begins with the position. An error of the file on disk may be
+ * The errors of a node whose text begins with the position. An error of a version that was refused is
  * about another text, so the line that it quotes must be there.
  */
 function healthRemarks(n: Node, file: string, source: string): Remark[] {
@@ -248,7 +248,7 @@ function healthRemarks(n: Node, file: string, source: string): Remark[] {
     const [, line, text] = /^(\d+)(?::\d+)?:? ?([\s\S]*)/.exec(h.message.slice(at + file.length + 1)) ?? [];
     if (!line || !text) continue;
     const quoted = /^ *\d+ \| (.*)$/m.exec(text)?.[1];
-    if (quoted === undefined || lines[Number(line) - 1]?.trim() === quoted.trim())
+    if (quoted === undefined ? !/ refused by /.test(h.message) : lines[Number(line) - 1]?.trim() === quoted.trim())
       out.set(line + text, { line: Number(line), severity: "error", text });
   }
   return [...out.values()];

@@ -6,8 +6,9 @@ import { Filter, matches } from "../parts/filter";
 import { HealthBadge } from "../parts/health";
 import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre } from "../parts/message";
+import { Name, NodeLink } from "../parts/name";
 import { Table } from "../parts/table";
-import { nodeLink, type Route } from "../route";
+import type { Route } from "../route";
 import { useDetails, useStatus } from "../status";
 import { age, count, duration, plural, printable } from "../text";
 import { follow, Result, whyTargetLink } from "./why";
@@ -90,7 +91,7 @@ function NotScraped({ nodes }: { nodes: Node[] }) {
         return (
           <div key={n.id} class="box bad">
             <strong>
-              <a href={nodeLink(n.id)}>{n.id}</a> does not scrape all of its targets.
+              <NodeLink id={n.id} /> does not scrape all of its targets.
             </strong>
             <Pre>{printable(reasons.join("\n"))}</Pre>
           </div>
@@ -142,7 +143,7 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
           by: (t) => t.url,
           show: (t) => (
             <>
-              {printable(t.url, 300)}
+              <Name text={t.url} />
               {t.error && <Pre class="error">{printable(t.error)}</Pre>}
             </>
           ),
@@ -179,7 +180,7 @@ function TargetTable({ rows, now, sort }: { rows: Of<Target>[]; now: number; sor
           name: "node",
           title: "Node",
           by: (t) => t.node,
-          show: (t) => <a href={nodeLink(t.node)}>{t.node}</a>,
+          show: (t) => <NodeLink id={t.node} />,
         },
       ]}
     />
@@ -268,7 +269,7 @@ function Discovered({ filter, sort, targets }: { filter: string; sort: string; t
               return (
                 n && (
                   <>
-                    <Result n={n} /> <a href={nodeLink(n.node)}>{printable(n.node)}</a>
+                    <Result n={n} /> <NodeLink id={n.node} />
                     {rules(p) && <Pre>{printable(rules(p))}</Pre>}
                     {n.result === "down" && n.reason && <Pre class="error">{printable(n.reason)}</Pre>}
                   </>
@@ -303,7 +304,7 @@ function FileTable({ rows, sort }: { rows: Of<File>[]; sort: string }) {
           by: (f) => f.path,
           show: (f) => (
             <>
-              {printable(f.path, 300)}
+              <Name text={f.path} />
               {f.rotated && <span class="soft"> (rotated)</span>}
               {(f.error || f.refusal) && <Pre class="error">{printable(f.error ?? f.refusal ?? "")}</Pre>}
             </>
@@ -329,7 +330,7 @@ function FileTable({ rows, sort }: { rows: Of<File>[]; sort: string }) {
           name: "node",
           title: "Node",
           by: (f) => f.node,
-          show: (f) => <a href={nodeLink(f.node)}>{f.node}</a>,
+          show: (f) => <NodeLink id={f.node} />,
         },
       ]}
     />
