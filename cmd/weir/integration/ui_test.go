@@ -195,6 +195,27 @@ func TestUIWhy(t *testing.T) {
 	b.shows("prometheus.echo.default accepted")
 	b.view("why?where=" + url.QueryEscape(`name == "no_such_metric"`) + "&node=my.tidy.default")
 	b.shows("Waiting for records that match")
+
+	// What people paste becomes an expression.
+	follow := func(text, where string) {
+		t.Helper()
+		b.await("there is a field", `document.querySelector("form.bar input[type=text]")`)
+		b.do(`document.querySelector("form.bar input[type=text]").focus()`)
+		b.replace(text)
+		b.run(chromedp.KeyEvent(kb.Enter))
+		b.await("the expression is "+where, fmt.Sprintf(`document.querySelector("form.bar input[type=text]").value == %[1]q && new URLSearchParams(location.hash.split("?")[1]).get("where") == %[1]q`, where))
+	}
+	b.view("why")
+	follow(`go_threads{job=~"integrations/.*"} 9`, `name == "go_threads" && labels.job matches "^(?:integrations/.*)$"`)
+	b.shows("prometheus.echo.default accepted")
+	follow(`{app="a"} @2026-01-01T00:00:00Z x{"} y`, `labels.app == "a" && line == "x{\"} y"`)
+	b.complaints("where=no+expression")
+	follow("no expression", "no expression")
+	b.click("Follow log lines that contain this text")
+	b.await("the lines are followed", `document.querySelector("form.bar input[type=text]").value == 'line contains "no expression"'`)
+	b.view("why?of=targets")
+	follow("http://127.0.0.1:3/metrics", `labels.__address__ == "127.0.0.1:3"`)
+	b.shows("discovery.relabel.hosts dropped")
 }
 
 // TestUITargets: somebody finds out why a target is dropped.

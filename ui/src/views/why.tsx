@@ -1,13 +1,18 @@
 // What each node does to a record, or a target, on its path through the graph.
 
 import { useEffect, useState } from "preact/hooks";
-import { lines, nodePath, type Path, type PathNode, type PathStep, type State, type TapRecord } from "../api";
+import { APIError, lines, nodePath, type Path, type PathNode, type PathStep, type State, type TapRecord } from "../api";
 import { ErrorBox, Pre } from "../parts/message";
-import { link, nodeLink, type Route, setQuery } from "../route";
+import { NodeLink } from "../parts/name";
+import { link, type Route, setQuery } from "../route";
+import { expressionOf } from "../selector";
 import { useStatus } from "../status";
 import { clock, printable } from "../text";
 
 const most = 5;
+
+/** How long records are followed, in seconds. Most targets are scraped once a minute. */
+const patience = 120;
 
 export function Why({ route }: { route: Route }) {
   const where = route.query.get("where") ?? "";
@@ -22,16 +27,17 @@ export function Why({ route }: { route: Route }) {
       <h1>Why</h1>
       <p>
         {targets
-          ? "Follows targets from their discovery, and shows which rule changed or dropped them, and whether they are scraped. The "
-          : "Follows records through the graph, and shows which rule, stage, expression or line of a script changed or dropped them. The "}
-        <a href={link(["docs", "writing-components"], { at: "expressions" })}>expression</a> selects{" "}
+          ? "Follows targets from their discovery, and shows which rule changed or dropped them, and whether they are scraped. "
+          : "Follows records through the graph, and shows which rule, stage, expression or line of a script changed or dropped them. "}
+        {targets ? "Paste the address of a target" : "Paste a series or a log line with its labels"}, or write an{" "}
+        <a href={link(["docs", "writing-components"], { at: "expressions" })}>expression</a>, which selects{" "}
         {targets ? "targets" : "records"} before or after any node.
       </p>
       <form
         class="bar"
         onSubmit={(e) => {
           e.preventDefault();
-          setQuery({ where: typed });
+          setQuery({ where: expressionOf(typed, targets) });
           follow((n) => n + 1);
         }}
       >
@@ -43,13 +49,11 @@ export function Why({ route }: { route: Route }) {
           </select>
         </label>
         <label class="grow">
-          Expression
+          {targets ? "Address or expression" : "Series or expression"}
           <input
             type="text"
             spellcheck={false}
-            placeholder={
-              targets ? 'labels.__address__ == "10.0.0.7:80"' : 'name == "http_requests_total" && labels.job == "api"'
-            }
+            placeholder={targets ? "10.0.0.7:9100" : 'http_requests_total{job="api"}'}
             value={typed}
             onInput={(e) => type(e.currentTarget.value)}
           />
@@ -81,22 +85,37 @@ function Paths({ where, node, targets }: { where: string; node: string; targets:
   const [notes, setNotes] = useState<string[]>([]);
   const [ended, setEnded] = useState("");
   const [error, setError] = useState("");
+  const [invalid, setInvalid] = useState(false);
   useEffect(() => {
     const abort = new AbortController();
     (async () => {
-      for await (const p of follow(node, { where, limit: String(most), targets: String(targets) }, abort.signal)) {
+      const query = { where, limit: String(most), targets: String(targets), seconds: String(patience) };
+      for await (const p of follow(node, query, abort.signal)) {
         if (p.kind === "end") setEnded(p.text);
         else if (p.kind === "error") setError(p.text);
         else if (p.kind === "note") setNotes((old) => [...old, p.text]);
         else setPaths((old) => [...old, p]);
       }
-    })().catch((e) => abort.signal.aborted || setError(e.message));
+    })().catch((e) => {
+      if (abort.signal.aborted) return;
+      setError(e.message);
+      setInvalid(e instanceof APIError && e.status === 400);
+    });
     return () => abort.abort();
   }, []);
   return (
     <div aria-live="polite">
       {error && <ErrorBox title={`Cannot follow the ${targets ? "targets" : "records"}.`} text={error} />}
-      {!ended && !error && <p class="soft">Waiting for {targets ? "targets" : "records"} that match…</p>}
+      {invalid && !targets && (
+        <button type="button" onClick={() => setQuery({ where: `line contains ${JSON.stringify(where)}` })}>
+          Follow log lines that contain this text
+        </button>
+      )}
+      {!ended && !error && (
+        <p class="soft">
+          Waiting for {targets ? "targets" : "records"} that match, for at most {patience / 60} minutes…
+        </p>
+      )}
       {paths.map((p, i) => (
         <PathBox key={i} p={p} />
       ))}
@@ -152,8 +171,7 @@ function PathBox({ p }: { p: Path }) {
 function PathEntry({ n }: { n: PathNode }) {
   return (
     <li>
-      <a href={nodeLink(n.node)}>{printable(n.node)}</a> <Result n={n} />{" "}
-      {n.position && <span class="soft">{printable(n.position)}</span>}
+      <NodeLink id={n.node} /> <Result n={n} /> {n.position && <span class="soft">{printable(n.position)}</span>}
       {n.reason && <p>{printable(n.reason)}</p>}
       {n.steps?.length ? <Steps steps={n.steps} /> : <Changes changes={n.changes} />}
     </li>
