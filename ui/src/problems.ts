@@ -140,5 +140,5 @@ function fixOf(n: Node, message: string): Fix {
   const log = { title: "Log", href: link(["log"], { filter: n.id }) };
   if (n.health.state === "exited")
     return { fix: "The component restarts by itself. The log has more about the reason.", links: [log] };
-  return { fix: "Look at the details of the node and the log.", links: [log] };
+  return { fix: "Look at the debug information of the node and at the log.", links: [log] };
 }

@@ -113,15 +113,17 @@ function Diagnostics({ checked: { value, error } }: { checked: Loaded<Checked> }
       </h2>
       {value.diagnostics.map((d, i) => (
         <article key={i} class={`box ${d.severity === "error" ? "bad" : "warn"}`}>
-          <strong>{d.severity}</strong>{" "}
-          {value.files.some((f) => f.path === d.file) ? (
-            <a href={link(["config"], { tab: "disk", file: d.file, line: String(d.line ?? "") })}>
+          <p>
+            <strong>{d.severity}</strong>{" "}
+            {value.files.some((f) => f.path === d.file) ? (
+              <a href={link(["config"], { tab: "disk", file: d.file, line: String(d.line ?? "") })}>
+                <code>{printable(position(d))}</code>
+              </a>
+            ) : (
               <code>{printable(position(d))}</code>
-            </a>
-          ) : (
-            <code>{printable(position(d))}</code>
-          )}
-          : {printable(d.message)}
+            )}
+            : {printable(d.message)}
+          </p>
           {d.hint && <p>{printable(d.hint)}</p>}
           {d.detail && <pre>{printable(d.detail)}</pre>}
         </article>
