@@ -10,6 +10,7 @@ import (
 // may derive samples from lines, and one receiver may refuse both.
 type payload interface {
 	Len() int
+	Bytes() int
 	unit() string
 	signal() batch.Signals
 	withReceiver(receiver uint64) payload
