@@ -54,6 +54,8 @@ var doors = []rule{
 		why: "the messages of debuggers; commands pass them on as they are"},
 	{of: []string{"charm.land/bubbletea/v2"}, only: []string{"cmd/weir$", "cmd/weir/top"},
 		why: "only weir top draws a screen"},
+	{of: []string{"github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog"}, only: []string{"plugin"},
+		why: "the engine knows plugins as a catalog"},
 	{of: []string{"github.com/peterh/liner"}, only: []string{"cmd/weir$"},
 		why: "only weir repl edits lines"},
 	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
@@ -74,6 +76,8 @@ var house = []rule{
 		why: "no component imports another; code that a family shares lies in the family's internal folder"},
 	{of: []string{"stdlib"}, only: []string{"cmd", "stdlib"},
 		why: "languages bind the table they are given"},
+	{of: []string{"plugin/host"}, only: []string{"cmd"},
+		why: "plugins are found by programs; components do not know that they run in one"},
 	{of: []string{"scripting/lua", "scripting/js"}, only: []string{"cmd"},
 		why: "the core of scripting knows languages by their contract"},
 	{of: []string{"scripting/registry"}, only: []string{"cmd", "scripting/scripttest"},
@@ -212,6 +216,9 @@ func TestProcessBelongsToCmd(t *testing.T) {
 		// A package whose name ends in test is for tests, which may start
 		// processes.
 		if f.Name.Name == "main" || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, "test") || match("cmd", pkg) {
+			return
+		}
+		if strings.HasSuffix(file, ".pb.go") { // protoc generates an init
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

@@ -78,6 +78,7 @@ func audit(t *terminal, path, dir, format string) error {
 	if err != nil {
 		return err
 	}
+	defer e.close()
 	blocks, cfg, ds := e.Blocks(path)
 	if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
 		return err

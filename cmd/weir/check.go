@@ -104,6 +104,7 @@ func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) 
 	if err != nil {
 		return err
 	}
+	defer e.close()
 	cfg, ds := e.Check(path)
 	if err := errors.Join(warned.write(t), ds.Write(t.err, cfg.Files, t.errColor)); err != nil {
 		return err
@@ -266,6 +267,9 @@ type looker struct {
 
 // all returns the catalogs of everything that the engine has loaded.
 func (l *looker) all() []component.Catalog { return append(l.catalogs, l.imported...) }
+
+// close ends what the engine has started.
+func (l *looker) close() { closePlugins(l.catalogs) }
 
 // lookingEngine returns an engine that checks the config in path. If storage is
 // not empty, the engine also checks arguments that refer to files in the storage

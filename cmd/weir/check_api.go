@@ -19,6 +19,7 @@ func newChecker(scripts, storage string, lookupEnv func(name string) (value stri
 		if err != nil {
 			return nil, nil, err
 		}
+		defer e.close()
 		files, ds := e.CheckMasked(path)
 		for _, w := range warned.sorted() {
 			_, text, _ := strings.Cut(w.Error(), ": ") // after the position

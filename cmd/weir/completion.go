@@ -142,6 +142,7 @@ func componentNames(scripts *string, source *bool) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
+		defer closePlugins(catalogs)
 		for _, c := range catalogs {
 			for _, name := range c.Names() {
 				if shipped, _ := shippedFiles(name); *source && shipped == "" {

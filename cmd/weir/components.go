@@ -69,6 +69,7 @@ shipped script. With --source --test, print its test file.`,
 			if err != nil {
 				return cannotStart(err)
 			}
+			defer closePlugins(catalogs)
 			if len(args) == 0 && format == "markdown" {
 				return writeAllManuals(t.out, catalogs)
 			}

@@ -45,6 +45,7 @@ func notShipped(name string) error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	defer closePlugins(catalogs)
 	if inner[name] != "" {
 		name = inner[name]
 	}

@@ -112,6 +112,7 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	defer closePlugins(catalogs)
 	if found, err := docOfBlock(t, catalogs, name); found {
 		return err
 	}

@@ -70,6 +70,7 @@ func graphOf(t *terminal, path, scripts string) (nodes, services []service.Info,
 	if err != nil {
 		return nil, nil, err
 	}
+	defer e.close()
 	nodes, services, cfg, ds := e.Graph(path)
 	if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
 		return nil, nil, err

@@ -221,6 +221,7 @@ func createComponent(t *terminal, c starter.Component, scripts string) error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	defer closePlugins(catalogs)
 	if _, ok := lookup(catalogs, c.Name()); ok {
 		return fmt.Errorf("cannot create the component %s: weir has a built-in component with this name; choose a different name", c.Name())
 	}

@@ -156,6 +156,7 @@ func importedBy(t *terminal, path string) (*imported, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer e.close()
 	imports, cfg, ds := e.Imports(path)
 	if ds.HasErrors() {
 		if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {

@@ -229,6 +229,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if catalogs, err = use.catalogs(scripts); err != nil {
 		return cannotStart(err)
 	}
+	defer closePlugins(catalogs)
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
 		Scripts:         use.imported,

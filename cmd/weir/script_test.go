@@ -27,14 +27,24 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/engine/storage"
+	"github.com/weir-run/weir/plugin"
+	"github.com/weir-run/weir/plugin/examples/go/scale"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // TestMain runs the test binary as weir, for the scripts and for the sandbox.
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}) }
+// TestMain makes the test binary weir, and the plugin acme when weir starts it as one.
+func TestMain(m *testing.M) {
+	if os.Getenv("WEIR_PLUGIN") != "" {
+		plugin.Serve(plugin.Options{Version: "v1.0.0", Licence: "Apache-2.0", Components: []component.Registration{scale.Registration()}})
+		return
+	}
+	testscript.Main(m, map[string]func(){"weir": main})
+}
 
 // TestScript runs the command lines of testdata/script. Besides testscript's own
 // commands there are:
@@ -100,6 +110,11 @@ func TestScript(t *testing.T) {
 			e.Setenv("MAKEFILE", makefile)
 			e.Setenv("SCRIPTS", filepath.Join(filepath.Dir(makefile), "scripts"))
 			e.Setenv("NO_COLOR", "1")
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PLUGIN", exe)
 			s := newSink()
 			e.Values["sink"] = s
 			e.Defer(s.Close)

@@ -88,6 +88,7 @@ func writeLuaTypes(t *terminal, home, scripts, out string) error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	defer closePlugins(catalogs)
 	var known []api.Script
 	for _, c := range catalogs {
 		for _, s := range registry.Scripts(c) {

@@ -5,6 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/docs"
@@ -17,8 +20,9 @@ import (
 	"github.com/weir-run/weir/engine/service/telemetry"
 	uiservice "github.com/weir-run/weir/engine/service/ui"
 	"github.com/weir-run/weir/natives"
+	"github.com/weir-run/weir/plugin/host"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/host"
+	scripthost "github.com/weir-run/weir/scripting/host"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/registry"
@@ -52,7 +56,7 @@ func (u scriptsUse) options(dir string) registry.Options {
 		Languages: langs,
 		UserDir:   dir,
 		Modules:   stdlib.Modules(),
-		Outside:   host.Outside{LookupEnv: u.lookupEnv},
+		Outside:   scripthost.Outside{LookupEnv: u.lookupEnv},
 		Checks:    u.checks,
 		Compilers: u.compilers,
 		Logger:    u.log,
@@ -92,13 +96,52 @@ func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
 }
 
 // catalogs returns the catalogs that resolve a block name: natives, the scripts
-// of the folder, and the scripts that ship with weir.
+// of the folder, the scripts that ship with weir, and plugins. closePlugins must be
+// called when they are no longer used.
 func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	scripted, err := u.imported("", scriptsDir)
 	if err != nil {
 		return nil, err
 	}
-	return []component.Catalog{component.NewList(natives.All()...), scripted}, nil
+	return []component.Catalog{component.NewList(natives.All()...), scripted, newPlugins(scriptsDir, u.log)}, nil
+}
+
+// newPlugins returns the catalog of the plugins in the folder plugins next to the scripts,
+// and next to the binary.
+func newPlugins(scriptsDir string, log *slog.Logger) *host.Catalog {
+	dirs := []string{filepath.Join(filepath.Dir(scriptsDir), "plugins")}
+	if exe, err := os.Executable(); err == nil {
+		dirs = append(dirs, filepath.Dir(exe))
+	}
+	return host.New(host.Options{Dirs: dirs, Env: pluginEnv(os.Environ()), Logger: log})
+}
+
+// closePlugins ends the processes of plugins.
+func closePlugins(catalogs []component.Catalog) {
+	for _, c := range catalogs {
+		if p, ok := c.(*host.Catalog); ok {
+			p.Close()
+		}
+	}
+}
+
+// inherited are the environment variables of weir that plugins get. Everything else may
+// be a secret.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GORACE", "GOCOVERDIR",
+	"SystemRoot", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "ProgramData", "PATHEXT", "COMSPEC",
+}
+
+// pluginEnv returns the part of an environment that plugins get.
+func pluginEnv(all []string) (env []string) {
+	for _, v := range all {
+		if name, _, _ := strings.Cut(v, "="); slices.Contains(inherited, name) {
+			env = append(env, v)
+		}
+	}
+	return env
 }
 
 // services are the parts of weir that exist once: the HTTP port, logs, metrics, the
