@@ -60,6 +60,7 @@ func TestUISandbox(t *testing.T) {
 	b.shows("The running version stays active.")
 	b.screenshot("broken")
 
+	b.complaints("/api/v0/manual/demo.tidy") // a script with an error has no manual
 	b.click("demo.tidy.default")
 	b.shows("The running version stays active.") // also in the view of the node
 	b.click("Overview")
