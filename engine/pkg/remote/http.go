@@ -33,7 +33,6 @@ func (Web) Fetch(ctx context.Context, s Source, a Access, files *Files) (string,
 		return "", err
 	}
 	defer client.CloseIdleConnections()
-	client.CheckRedirect = SameHost
 	var body io.Reader
 	if a.Body != "" {
 		body = strings.NewReader(a.Body)
@@ -72,7 +71,9 @@ func (Web) Fetch(ctx context.Context, s Source, a Access, files *Files) (string,
 // Versions returns ErrNoVersions.
 func (Web) Versions(context.Context, Source, Access) ([]string, error) { return nil, ErrNoVersions }
 
-// HTTPClient returns the HTTP client for an access. It has no timeout.
+// HTTPClient returns the HTTP client for an access. It has no timeout. It follows
+// redirects only within a host, or not at all if the settings of the client disable
+// them.
 func (a Access) HTTPClient() (*http.Client, error) {
 	c := a.Client
 	if c == nil {
@@ -86,7 +87,11 @@ func (a Access) HTTPClient() (*http.Client, error) {
 			agent = value
 		}
 	}
-	return httpclient.NewClient(c, config.WithUserAgent(cmp.Or(agent, "weir")))
+	client, err := httpclient.NewClient(c, config.WithUserAgent(cmp.Or(agent, "weir")))
+	if err == nil && c.FollowRedirects {
+		client.CheckRedirect = SameHost
+	}
+	return client, err
 }
 
 // SameHost is an http.Client.CheckRedirect that refuses redirects to another host,
