@@ -215,6 +215,7 @@ func (e *Engine) commit(p *plan) counts {
 		}
 	}
 	maps.DeleteFunc(e.folders, func(dir string, _ component.Catalog) bool { return p.folders[dir] == nil })
+	maps.DeleteFunc(e.packages, func(dir string, _ component.Catalog) bool { return p.packages[dir] == nil })
 	maps.DeleteFunc(e.heads, func(id string, _ *head) bool { return p.wanted[id] == nil })
 	c.broken = e.broken
 	e.awaitAnswers(p)
@@ -230,6 +231,9 @@ func (e *Engine) commit(p *plan) counts {
 // start, they wait until the catalogs know the answers.
 func (e *Engine) applyCatalogChanges() {
 	for _, c := range e.catalogs() {
+		e.applyChangesOf(c)
+	}
+	for _, c := range e.packages {
 		e.applyChangesOf(c)
 	}
 }
@@ -350,7 +354,7 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 		e.refuse("cannot reload "+configName(path), "nothing was changed", start, err, p.shown)
 		return err
 	}
-	e.refused, e.missed, e.instead = false, nil, nil
+	e.refused, e.missed, e.lacking, e.instead = false, nil, nil, nil
 	e.mistake.Store(nil)
 	e.metrics.current.Set(1)
 	same := maps.Equal(p.files, e.plan.files)
@@ -368,7 +372,12 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 // and why.
 func (e *Engine) rejectConfig(p *plan, err error) {
 	e.mistake.Store(new(component.HideURLs(component.Shorten(allMistakes(err, p.shown)))))
-	e.refused, e.missed = true, p.watch
+	e.refused, e.missed, e.lacking = true, p.watch, map[string]*remoteSource{}
+	for key, r := range p.remotes {
+		if r.missing != nil {
+			e.lacking[key] = r
+		}
+	}
 	for path := range p.polled { // only those of what runs are
 		e.missed[config.Pattern(absolute(path))] = true
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/lastgood"
+	"github.com/weir-run/weir/engine/pkg/remote"
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/stall"
 	"github.com/weir-run/weir/engine/watch"
@@ -32,6 +33,11 @@ type Options struct {
 	// begin with the namespace, or to take the place of the component.Extensible in
 	// Catalogs, without a namespace. It is nil if import.scripts is not supported.
 	Scripts func(namespace, dir string) (component.Catalog, error)
+	// Remote fetches and caches the content of imports over the network. It is nil if they
+	// are not supported.
+	Remote *remote.Store
+	// UpdateLock accepts new content of remote imports: it is written to weir.lock.
+	UpdateLock bool
 	// Unsupported lists block names that no catalog has but that configs may
 	// contain, with their replacements.
 	Unsupported config.Unsupported
@@ -127,6 +133,9 @@ type Engine struct {
 	heads      map[string]*head                 // by ID
 	folders    map[string]component.Catalog     // of import.scripts, by namespace and directory
 	pollers    map[string]*poller               // by path
+	packages   map[string]component.Catalog     // of remote scripts, by namespace and directory in the cache
+	fetchers   map[string]*fetching             // by source
+	lacking    map[string]*remoteSource         // missing sources of the config that was refused
 	missed     map[string]bool                  // paths of the config that was refused
 	looked     map[string]bool                  // paths of imports that are watched
 	stale      bool                             // exports want another plan
@@ -177,7 +186,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(), playing: make(chan struct{}, 1),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]*pendingCall{}, tried: map[string]*trial{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, packages: map[string]component.Catalog{}, fetchers: map[string]*fetching{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]*pendingCall{}, tried: map[string]*trial{},
 	}
 	e.change, e.history.trials = newChange(service.TriggerStart, nil), map[string]*service.Trial{}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx

@@ -115,7 +115,7 @@ func (l *harness) newEngine() *engine.Engine {
 			l.onSaid(line)
 		}
 	}
-	o.Unsupported = config.Unsupported{"remotecfg": "write a file", "import.git": "use import.file", "import.http": "use import.string"}
+	o.Unsupported = config.Unsupported{"remotecfg": "write a file", "test.old": "use test.source"}
 	e, err := engine.New(o)
 	if err != nil {
 		l.t.Fatal(err)

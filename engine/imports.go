@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
+	"github.com/weir-run/weir/engine/pkg/remote"
 )
 
 // source is the content with which an import was expanded.
@@ -20,6 +21,8 @@ type source struct {
 	files  map[string]string // contents by path; nil if there is nothing yet
 	secret bool              // they must not be shown
 	err    error             // why it differs from the current content
+	// content is that of a remote import; nil if there is nothing yet.
+	content *remote.Content
 	// text is the last text of an import.string that was parsed.
 	text  string
 	tried bool
@@ -55,6 +58,8 @@ func (x *planner) importing(m *module, b *config.Block) {
 		x.importFile(w, space)
 	case "import.string":
 		x.importString(w, space)
+	default:
+		x.importRemote(w, space)
 	}
 }
 
@@ -311,6 +316,12 @@ func (p *plan) newFiles(old *plan) (names []string) {
 	for id, s := range p.sources {
 		before := old.sources[id]
 		if before == nil {
+			continue
+		}
+		if s.content != nil && before.content != nil {
+			if s.content.Digest != before.content.Digest {
+				names = append(names, id)
+			}
 			continue
 		}
 		for name, text := range s.files {

@@ -25,6 +25,8 @@ type planMode struct {
 	// same reuses the contents of imports that were read before, except those with
 	// errors.
 	same bool
+	// locking plans for writing weir.lock, so that remote imports need no entries in it.
+	locking bool
 	// demoted are the nodes, by ID, whose new registration caused errors, and kept
 	// the imports whose new content did.
 	demoted, kept map[string]error

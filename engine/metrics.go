@@ -24,6 +24,8 @@ type metrics struct {
 	stalled       prometheus.Gauge
 	stalls        prometheus.Counter
 	abandoned     prometheus.Gauge
+	fetches       *prometheus.CounterVec
+	outdated      *prometheus.GaugeVec
 }
 
 func newMetrics() *metrics {
@@ -53,12 +55,19 @@ func newMetrics() *metrics {
 		Help: "Times a node became unhealthy because an operation had not returned in time."})
 	m.abandoned = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_nodes_abandoned",
 		Help: "Removed nodes that have not stopped within 15 s. They keep their memory until they do."})
+	m.fetches = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_import_fetches_total",
+		Help: "Fetches of the content of remote imports, by outcome: ok, changed (it is not the content in weir.lock) or failed."}, []string{"outcome"})
+	m.outdated = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_import_update_available",
+		Help: "1 if the source of the remote import has other content than weir.lock, 0 if it has the same; missing until it was looked at."}, []string{"component_id"})
 	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
 		m.reloads.WithLabelValues(o)
 	}
 	for _, s := range []string{component.StepCompile, component.StepCheck, component.StepTest, component.StepShadow, component.StepCanary, component.StepBuild} {
 		m.refusals.WithLabelValues(s)
+	}
+	for _, o := range []string{"ok", "changed", "failed"} {
+		m.fetches.WithLabelValues(o)
 	}
 	for _, o := range []string{"ok", "failed"} {
 		m.builds.WithLabelValues(o)
@@ -119,7 +128,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends all metrics.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.refusals, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.refusals, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned, m.fetches, m.outdated} {
 		own.Collect(ch)
 	}
 	ch <- prometheus.MustNewConstMetric(descRemoving, prometheus.GaugeValue, float64(c.e.removing.len()))

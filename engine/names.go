@@ -42,8 +42,8 @@ type use struct {
 // imported is a namespace of an import.
 type imported struct {
 	block   *config.Block
-	names   *names            // of import.file and import.string
-	catalog component.Catalog // of import.scripts
+	names   *names            // of modules
+	catalog component.Catalog // of scripts
 	pending config.Pending    // there is nothing yet
 	broken  bool              // there is a mistake in it
 }
@@ -69,7 +69,7 @@ func newNames(parent *names, shown string) *names {
 // isBroken registers the IDs of blocks with syntax errors.
 func (n *names) isBroken(ids []string) {
 	for _, id := range ids {
-		for _, prefix := range []string{"declare.", "import.file.", "import.string.", "import.scripts."} {
+		for _, prefix := range []string{"declare.", "import.file.", "import.git.", "import.http.", "import.oci.", "import.scripts.", "import.string."} {
 			if name, ok := strings.CutPrefix(id, prefix); ok {
 				if n.broken == nil {
 					n.broken = map[string]bool{}
@@ -107,16 +107,18 @@ func (n *names) find(name string) meaning {
 			return meaning{broken: true}
 		case im.pending != "":
 			return meaning{pending: im.pending}
-		case im.catalog != nil:
-			if _, ok := im.catalog.Lookup(name); ok {
-				return meaning{catalog: im.catalog}
-			}
-		case im.names != nil:
+		}
+		if im.names != nil { // what is remote can have both
 			if d := im.names.declares[rest]; d != nil {
 				return meaning{declare: d}
 			}
 			if im.names.broken[rest] {
 				return meaning{broken: true}
+			}
+		}
+		if im.catalog != nil {
+			if _, ok := im.catalog.Lookup(name); ok {
+				return meaning{catalog: im.catalog}
 			}
 		}
 		return meaning{}
@@ -290,7 +292,7 @@ func (x *planner) checkDeclare(d *declare) {
 // aside returns a planner for checking only.
 func (x *planner) aside() *planner {
 	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
-	y.p.scope = x.p.scope
+	y.p.scope, y.p.lock, y.p.lockErr = x.p.scope, x.p.lock, x.p.lockErr
 	return y
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/graph"
+	"github.com/weir-run/weir/engine/pkg"
 )
 
 // plan is an expanded config with the current answers of the catalogs and the
@@ -34,6 +35,11 @@ type plan struct {
 	watch   map[string]bool
 	folders map[string]component.Catalog
 	polled  map[string]*source // by path
+	// remotes are the sources of remote imports, packages the catalogs of their scripts.
+	remotes  map[string]*remoteSource
+	packages map[string]component.Catalog
+	lock     *pkg.Lock // weir.lock, if there are remote imports
+	lockErr  error     // why it cannot be read
 	// awaits are the nodes whose exports may be why a new version was left out.
 	awaits map[string]bool
 }
@@ -41,7 +47,7 @@ type plan struct {
 func newPlan(cfg *config.Config) *plan {
 	return &plan{cfg: cfg, files: maps.Clone(cfg.Files), wanted: map[string]*wanted{},
 		sources: map[string]*source{}, loops: map[string]*loop{}, watch: map[string]bool{},
-		folders: map[string]component.Catalog{}, polled: map[string]*source{}}
+		folders: map[string]component.Catalog{}, polled: map[string]*source{}, remotes: map[string]*remoteSource{}, packages: map[string]component.Catalog{}}
 }
 
 // kind is the kind of a wanted.

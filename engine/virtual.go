@@ -139,6 +139,9 @@ func (e *Engine) show(w *wanted) {
 		err = e.churning(w.id)
 	}
 	is := component.Health{State: component.Healthy}
+	if w.kind == kindImport && w.source.im.Remote != nil {
+		is, i.Arguments = e.remoteState(w)
+	}
 	if err != nil {
 		is = component.Health{State: component.Unhealthy, Message: err.Error(), Reason: reason(err)}
 		if pending(err) {

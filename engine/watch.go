@@ -139,6 +139,7 @@ func (e *Engine) followFiles() {
 	}
 	paths := slices.Sorted(maps.Keys(imports))
 	e.imports.Store(&paths)
+	e.fetchRemotes()
 	if e.watcher == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // blocks returns the catalog of the blocks that are not components: those that
 // create and import components, and those that configure weir itself.
 func blocks() (component.Catalog, error) {
-	rs := moduleBlocks()
+	rs := append(moduleBlocks(), remoteBlocks()...)
 	known, err := newServices(port{}, "", io.Discard)
 	if err != nil {
 		return nil, err

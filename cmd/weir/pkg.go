@@ -144,29 +144,29 @@ func verified(dir string) (*pkg.Manifest, pkg.Sums, error) {
 type imported struct {
 	lock     string   // path of the lock file
 	packages []string // absolute folders, sorted
+	remotes  map[string]bool
 }
 
 // importedBy returns the packages that a config imports. If the config has
 // mistakes, they are printed, and the error has no text.
-func importedBy(t *terminal, path string) (*imported, error) {
+func importedBy(t *terminal, path, storage string) (*imported, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, cannotStart(err)
 	}
-	e, err := lookingEngine(path, "", "", scriptsUse{})
+	e, err := lookingEngine(path, "", storage, scriptsUse{})
 	if err != nil {
 		return nil, err
 	}
 	defer e.close()
 	imports, cfg, ds := e.Imports(path)
 	if ds.HasErrors() {
-		if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
-			return nil, err
-		}
-		errs, _ := errors.AsType[config.Diagnostics](ds.Err())
-		fmt.Fprintln(t.err, count(len(errs), "mistake"))
-		return nil, &exitError{code: exitFailed}
+		return nil, printMistakes(t, cfg, ds)
 	}
-	in := &imported{lock: pkg.LockPath(path)}
+	in := &imported{lock: pkg.LockPath(path), remotes: map[string]bool{}}
+	remotes, _, _ := e.Remotes(path) // without mistakes
+	for _, r := range remotes {
+		in.remotes[r.Source.String()] = true
+	}
 	for _, im := range imports {
 		abs, err := filepath.Abs(im.Path)
 		if err != nil {

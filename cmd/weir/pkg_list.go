@@ -11,6 +11,7 @@ import (
 
 func pkgListCommand(t *terminal) *cobra.Command {
 	var asJSON bool
+	var storage string
 	cmd := &cobra.Command{
 		Use:   "list CONFIG",
 		Short: "List the packages that a config imports",
@@ -27,10 +28,11 @@ digest with weir.lock: locked, changed, or not locked.`,
 		},
 		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
-			return listPackages(t, args[0], asJSON)
+			return listPackages(t, args[0], storage, asJSON)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	storageFlag(cmd.Flags(), &storage)
 	return cmd
 }
 
@@ -39,14 +41,14 @@ type listedPackage struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
 	License string   `json:"license"`
-	Path    string   `json:"path"` // relative to the lock file
+	Path    string   `json:"path"` // relative to the lock file, or a remote source
 	Needs   []string `json:"needs"`
 	Digest  string   `json:"digest"`
 	Lock    string   `json:"lock"` // "locked", "changed" or "not locked"
 }
 
-func listPackages(t *terminal, path string, asJSON bool) error {
-	in, err := importedBy(t, path)
+func listPackages(t *terminal, path, storage string, asJSON bool) error {
+	in, err := importedBy(t, path, storage)
 	if err != nil {
 		return err
 	}
@@ -70,6 +72,11 @@ func listPackages(t *terminal, path string, asJSON bool) error {
 			p.Lock = "changed"
 		}
 		list = append(list, p)
+	}
+	for _, p := range lock.Packages {
+		if p.Source != "" {
+			list = append(list, listedPackage{Name: p.Name, Version: p.Version, Path: p.Source, Needs: []string{}, Digest: p.Digest, Lock: "locked"})
+		}
 	}
 	if asJSON {
 		return writeJSON(t, list)

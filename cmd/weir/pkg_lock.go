@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +16,8 @@ import (
 )
 
 func pkgLockCommand(t *terminal) *cobra.Command {
-	return &cobra.Command{
+	var storage string
+	cmd := &cobra.Command{
 		Use:   "lock PACKAGE|CONFIG",
 		Short: "Write the checksums of a package, or the lock file of a config",
 		Long: `For the folder of a package, check its manifest and write the checksums of its files
@@ -25,18 +28,24 @@ For a config, a file or a directory of *.alloy files, write weir.lock next to it
 version and the digest of each package that the config imports. The files of these
 packages must have the checksums of weir-package.sum. Changed entries are listed
 with the previous and the new digest. Local folders without a manifest are not
-locked.`,
+locked.
+
+The content of import.git, import.http and import.oci is fetched, put into the cache in
+--storage.path, and locked as well. weir run uses only content that is locked. If a
+source cannot be fetched, its entry is not changed.`,
 		Example: `  weir pkg lock packages/acme
   weir pkg lock config.alloy`,
 		Args:              onePackage,
 		ValidArgsFunction: configFiles(oneConfig),
-		RunE: failed(func(_ *cobra.Command, args []string) error {
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			if pkg.IsPackage(args[0]) {
 				return lockPackage(t, args[0])
 			}
-			return lockConfig(t, args[0])
+			return lockConfig(cmd.Context(), t, args[0], storage)
 		}),
 	}
+	storageFlag(cmd.Flags(), &storage)
+	return cmd
 }
 
 func lockPackage(t *terminal, dir string) error {
@@ -51,16 +60,23 @@ func lockPackage(t *terminal, dir string) error {
 	return err
 }
 
-func lockConfig(t *terminal, path string) error {
-	in, err := importedBy(t, path)
-	if err != nil {
-		return err
-	}
-	old, err := in.read()
+func lockConfig(ctx context.Context, t *terminal, path, storage string) error {
+	old, err := (&imported{lock: pkg.LockPath(path)}).read()
 	if err != nil {
 		return printAll(t, err)
 	}
+	remotes, err := fetchRemotes(ctx, t, path, storage)
+	if err != nil {
+		return err
+	}
+	in, err := importedBy(t, path, storage) // now with the modules in remote content
+	if err != nil {
+		return err
+	}
 	now := &pkg.Lock{}
+	for _, r := range remotes {
+		now.Set(r.entry)
+	}
 	var errs []error
 	for _, dir := range in.packages {
 		m, s, err := verified(fromHere(dir))
@@ -96,30 +112,40 @@ func lockConfig(t *terminal, path string) error {
 func changes(old, now *pkg.Lock) string {
 	var b strings.Builder
 	for _, p := range now.Packages {
-		switch was := old.Package(p.Path); {
+		switch was := old.Find(p); {
 		case was == nil:
-			fmt.Fprintf(&b, "added     %s: %s %s, %s\n", p.Path, p.Name, p.Version, p.Digest)
+			fmt.Fprintf(&b, "added     %s: %s\n", p.Where(), described(p))
 		case *was != p:
-			fmt.Fprintf(&b, "changed   %s: %s %s, %s\n     from %s %s, %s\n", p.Path, p.Name, p.Version, p.Digest, was.Name, was.Version, was.Digest)
+			fmt.Fprintf(&b, "changed   %s: %s\n     from %s\n", p.Where(), described(p), described(*was))
 		default:
-			fmt.Fprintf(&b, "unchanged %s: %s %s, %s\n", p.Path, p.Name, p.Version, p.Digest)
+			fmt.Fprintf(&b, "unchanged %s: %s\n", p.Where(), described(p))
 		}
 	}
 	for _, p := range old.Packages {
-		if now.Package(p.Path) == nil {
-			fmt.Fprintf(&b, "removed   %s: %s %s\n", p.Path, p.Name, p.Version)
+		if now.Find(p) == nil {
+			fmt.Fprintf(&b, "removed   %s: %s\n", p.Where(), cmp.Or(strings.TrimSpace(p.Name+" "+p.Version), p.Digest))
 		}
 	}
 	return b.String()
 }
 
+// described returns the name, the version and the digest of an entry.
+func described(p pkg.Locked) string {
+	if p.Name == "" {
+		return p.Digest
+	}
+	return p.Name + " " + p.Version + ", " + p.Digest
+}
+
 func pkgVerifyCommand(t *terminal) *cobra.Command {
-	return &cobra.Command{
+	var storage string
+	cmd := &cobra.Command{
 		Use:   "verify PACKAGE|CONFIG",
 		Short: "Compare a package with its checksums, or a config with its lock file",
 		Long: `For the folder of a package, check its manifest and compare its files with
 weir-package.sum. For a config, verify each package that it imports and compare the
-packages with weir.lock. Every difference is reported with the expected and the
+packages with weir.lock. Remote content is verified in the cache and in the folder
+vendor; nothing is fetched. Every difference is reported with the expected and the
 actual digest. Run the command in CI and before a deployment: weir itself does not
 compare local packages, because it reloads files that are saved.
 
@@ -130,7 +156,7 @@ The exit code is 0 if there are no differences, and 1 otherwise.`,
 		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			if !pkg.IsPackage(args[0]) {
-				return verifyConfig(t, args[0])
+				return verifyConfig(t, args[0], storage)
 			}
 			m, s, err := verified(args[0])
 			if err != nil {
@@ -140,10 +166,12 @@ The exit code is 0 if there are no differences, and 1 otherwise.`,
 			return err
 		}),
 	}
+	storageFlag(cmd.Flags(), &storage)
+	return cmd
 }
 
-func verifyConfig(t *terminal, path string) error {
-	in, err := importedBy(t, path)
+func verifyConfig(t *terminal, path, storage string) error {
+	in, err := importedBy(t, path, storage)
 	if err != nil {
 		return err
 	}
@@ -173,13 +201,20 @@ func verifyConfig(t *terminal, path string) error {
 		}
 	}
 	for _, p := range lock.Packages {
-		if !seen[p.Path] {
+		switch {
+		case p.Source != "" && !in.remotes[p.Source]:
+			errs = append(errs, fmt.Errorf("%s has %s, which the config does not import: run 'weir pkg lock %s' to remove it", in.lock, p.Source, quoted(path)))
+		case p.Source != "":
+			if _, err := packages(storage).Open(p.Digest, vendored(path)); err != nil {
+				errs = append(errs, fmt.Errorf("cannot verify %s, expected %s: %w", p.Source, p.Digest, err))
+			}
+		case !seen[p.Path]:
 			errs = append(errs, fmt.Errorf("%s has %s, which the config does not import: run 'weir pkg lock %s' to remove it", in.lock, p.Path, quoted(path)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return printAll(t, err)
 	}
-	_, err = fmt.Fprintf(t.out, "%s is fine: %s\n", config.Printable(path), count(len(in.packages), "package"))
+	_, err = fmt.Fprintf(t.out, "%s is fine: %s\n", config.Printable(path), count(len(in.packages)+len(in.remotes), "package"))
 	return err
 }

@@ -33,12 +33,19 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
+// The values of the flag --lock.
+const (
+	lockVerify = "verify"
+	lockUpdate = "update"
+)
+
 // runOptions are the flags of weir run.
 type runOptions struct {
 	watch       bool
 	poll        bool
 	listen      string
 	storage     string
+	lock        string
 	scripts     string
 	test        bool
 	lastGood    bool
@@ -147,6 +154,9 @@ Exit codes:
 			if len(args) == 1 {
 				path = args[0]
 			}
+			if o.lock != lockVerify && o.lock != lockUpdate {
+				return cannotStart(fmt.Errorf("--lock is %q, must be %s or %s", o.lock, lockVerify, lockUpdate))
+			}
 			o.settings = settingsOf(cmd.Flags(), os.LookupEnv)
 			return run(cmd.Context(), t, o, path)
 		}),
@@ -157,6 +167,7 @@ Exit codes:
 	f.BoolVar(&o.lastGood, "config.last-good", true, "if the config or a script contains an error at the start, or the version of a script was refused before, run the last version that was active")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
+	f.StringVar(&o.lock, "lock", lockVerify, "verify runs only the remote content that is in weir.lock; update also accepts new content and writes it into weir.lock")
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")
 	f.BoolVar(&o.test, "scripts.test", true, "test scripts before they take over, at the start and after a save")
 	f.DurationVar(&o.testLimit, "scripts.test-limit", scripttest.DefaultReloadLimit, "time limit for all tests of a script together, in time of the script; one test may take a quarter of it")
@@ -233,6 +244,8 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
 		Scripts:         use.imported,
+		Remote:          packages(lock.Dir()),
+		UpdateLock:      o.lock == lockUpdate,
 		Unsupported:     unsupported(),
 		Services:        s.all(),
 		Getenv:          func(name string) string { v, _ := lookupEnv(name); return v },

@@ -9,7 +9,7 @@ import (
 // storageFlag adds the flag --storage.path, which has the same name, default and
 // errors in every command.
 func storageFlag(f *pflag.FlagSet, dir *string) {
-	f.StringVar(dir, "storage.path", "./data-weir", "storage directory of weir: journals, positions, state")
+	f.StringVar(dir, "storage.path", defaultStorage, "storage directory of weir: journals, positions, state")
 }
 
 // checkStorage returns an error with exit code 2 unless a weir runs or has run

@@ -98,9 +98,7 @@ const (
 
 var replacements = config.Unsupported{
 	// Config blocks.
-	"import.git":  "clone the repository next to the config and use import.file, which applies every pull",
-	"import.http": "give the content of a remote.http to import.string: content = remote.http.modules.content",
-	"remotecfg":   "let a scheduled job fetch the config into the file or directory that weir runs: weir applies a changed config by itself; a part of it can come from remote.http and import.string",
+	"remotecfg": "let a scheduled job fetch the config into the file or directory that weir runs: weir applies a changed config by itself; a part of it can come from remote.http and import.string",
 
 	// Discovery.
 	"discovery.aws":          fmt.Sprintf(cloudList, "aws ec2 describe-instances"),

@@ -117,7 +117,7 @@ func IsBlock(name string) bool {
 
 // ofLanguage are blocks that are part of the language, so no catalog knows
 // them.
-var ofLanguage = []string{"declare", "foreach", "import.file", "import.scripts", "import.string"}
+var ofLanguage = append([]string{"declare", "foreach"}, imports...)
 
 // Unsupported lists blocks that weir recognises but does not support, each with
 // a replacement. A name that ends in ".*" matches all names with the prefix

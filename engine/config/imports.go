@@ -3,12 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
 )
 
-// Import is a block import.file, import.string or import.scripts.
+// Import is an import block.
 type Import struct {
 	*Block
 	// File is the file or directory of import.file, as written.
@@ -20,7 +21,12 @@ type Import struct {
 	Content *Expression
 	// Scripts is the folder of import.scripts, as written.
 	Scripts string
+	// Remote is the source of import.git, import.http or import.oci; nil for other imports.
+	Remote *Remote
 }
+
+// imports are the names of all import blocks, sorted.
+var imports = []string{"import.file", "import.git", "import.http", "import.oci", "import.scripts", "import.string"}
 
 // importFile contains the arguments of import.file.
 type importFile struct {
@@ -64,7 +70,7 @@ func (a *importScripts) Validate() error {
 
 // IsImport reports whether the block is an import.
 func (b *Block) IsImport() bool {
-	return b.Name == "import.file" || b.Name == "import.string" || b.Name == "import.scripts"
+	return slices.Contains(imports, b.Name)
 }
 
 // Import decodes an import block. It returns nil if there are errors. The
@@ -89,6 +95,10 @@ func (b *Block) Import(s *Scope) (*Import, Diagnostics) {
 		if im.Content = xs["content"]; im.Content == nil {
 			ds.add(b.Span, "missing required attribute content", "")
 		}
+	default:
+		var more Diagnostics
+		im.Remote, more = b.remote(s)
+		ds = append(ds, more...)
 	}
 	if ds.HasErrors() {
 		return nil, ds

@@ -24,21 +24,31 @@ const lockHead = `# Written by 'weir pkg lock'. Keep this file under version con
 // Lock lists the packages that a config imports, with the digests that its owner
 // has accepted.
 type Lock struct {
-	// Packages are sorted by path.
+	// Packages are sorted by path and source.
 	Packages []Locked
 }
 
-// Locked is a package in a lock file.
+// Locked is a local package or the content of a remote source in a lock file.
 type Locked struct {
-	// Path is the folder of the package, relative to the folder of the lock file,
+	// Path is the folder of a local package, relative to the folder of the lock file,
 	// with slashes. It may be outside of this folder.
 	Path string `toml:"path"`
-	// Name and Version are those of the manifest.
+	// Source is where remote content is, as in "https://host/acme.tar.gz". Either Path or
+	// Source is empty.
+	Source string `toml:"source"`
+	// Name and Version are those of the manifest. They are empty for remote content that
+	// is not a package.
 	Name    string `toml:"name"`
 	Version string `toml:"version"`
+	// Revision is the commit or the digest of the manifest of remote content. It is empty
+	// if the source has neither.
+	Revision string `toml:"revision"`
 	// Digest is Sums.Digest of the package.
 	Digest string `toml:"digest"`
 }
+
+// Where returns the path or the source.
+func (p Locked) Where() string { return cmp.Or(p.Source, p.Path) }
 
 // lockFile is the format of weir.lock.
 type lockFile struct {
@@ -74,12 +84,15 @@ func ReadLock(file string) (*Lock, error) {
 	var errs []error
 	for i, p := range f.Packages {
 		switch {
-		case p.Path == "" || p.Path != path.Clean(p.Path):
+		case p.Source == "" && (p.Path == "" || p.Path != path.Clean(p.Path)):
 			errs = append(errs, fmt.Errorf("%s: package %d has the path %q, must be a clean path with slashes", file, i+1, p.Path))
+		case p.Source != "" && p.Path != "":
+			errs = append(errs, fmt.Errorf("%s: package %d has a path and a source, must have one of them", file, i+1))
 		case !digest.MatchString(p.Digest):
-			errs = append(errs, fmt.Errorf("%s: %s has the digest %q, must be sha256: and 64 hexadecimal digits", file, p.Path, p.Digest))
-		case l.Package(p.Path) != nil:
-			errs = append(errs, fmt.Errorf("%s: %s occurs twice", file, p.Path))
+			errs = append(errs, fmt.Errorf("%s: %s has the digest %q, must be sha256: and 64 hexadecimal digits", file, p.Where(), p.Digest))
+		case l.find(p.Path, p.Source) != nil:
+			errs = append(errs, fmt.Errorf("%s: %s occurs twice", file, p.Where()))
+		case p.Source != "" && p.Name == "" && p.Version == "": // not a package
 		default:
 			errs = append(errs, CheckName(p.Name), CheckVersion(p.Version))
 		}
@@ -93,14 +106,34 @@ func ReadLock(file string) (*Lock, error) {
 }
 
 func (l *Lock) sort() {
-	slices.SortFunc(l.Packages, func(a, b Locked) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(l.Packages, func(a, b Locked) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Source, b.Source))
+	})
 }
 
 // Package returns the entry of the package in a folder, or nil. The path is that
 // of Locked.
-func (l *Lock) Package(path string) *Locked {
+func (l *Lock) Package(path string) *Locked { return l.find(path, "") }
+
+// Source returns the entry of a remote source, or nil.
+func (l *Lock) Source(source string) *Locked { return l.find("", source) }
+
+// Set adds the entry of a remote source, or replaces it.
+func (l *Lock) Set(p Locked) {
+	if old := l.Source(p.Source); old != nil {
+		*old = p
+		return
+	}
+	l.Packages = append(l.Packages, p)
+	l.sort()
+}
+
+// Find returns the entry with the path and the source of p, or nil.
+func (l *Lock) Find(p Locked) *Locked { return l.find(p.Path, p.Source) }
+
+func (l *Lock) find(path, source string) *Locked {
 	for i := range l.Packages {
-		if l.Packages[i].Path == path {
+		if l.Packages[i].Path == path && l.Packages[i].Source == source {
 			return &l.Packages[i]
 		}
 	}
@@ -115,10 +148,15 @@ func (l *Lock) Text() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sversion = %d\n", lockHead, lockVersion)
 	for _, p := range sorted.Packages {
-		if hasControl(p.Path) || !utf8.ValidString(p.Path) {
-			return "", fmt.Errorf("cannot write %q into the lock file: rename the folder, without control characters", p.Path)
+		if where := p.Where(); hasControl(where) || !utf8.ValidString(where) {
+			return "", fmt.Errorf("cannot write %q into the lock file: rename it, without control characters", where)
 		}
-		fmt.Fprintf(&b, "\n[[package]]\npath = %s\nname = %s\nversion = %s\ndigest = %s\n", quote(p.Path), quote(p.Name), quote(p.Version), quote(p.Digest))
+		b.WriteString("\n[[package]]\n")
+		for _, f := range [][2]string{{"path", p.Path}, {"source", p.Source}, {"name", p.Name}, {"version", p.Version}, {"revision", p.Revision}, {"digest", p.Digest}} {
+			if f[1] != "" {
+				fmt.Fprintf(&b, "%s = %s\n", f[0], quote(f[1]))
+			}
+		}
 	}
 	return b.String(), nil
 }

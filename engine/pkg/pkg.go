@@ -25,6 +25,7 @@ const (
 	ManifestName = "weir-package.toml" // in the folder of a package
 	SumsName     = "weir-package.sum"  // in the folder of a package
 	LockName     = "weir.lock"         // next to a config
+	VendorDir    = "vendor"            // next to a config: copies of what it imports over the network
 
 	ScriptsDir = "scripts" // of a package, for import.scripts
 	ModulesDir = "modules" // of a package, for import.file
