@@ -134,12 +134,27 @@ func (c *Catalog) files() map[string]string {
 	return out
 }
 
+// find returns the path of a plugin, or "". The engine looks up every block, so this does
+// not list the folders.
+func (c *Catalog) find(namespace string) string {
+	for _, dir := range c.o.Dirs {
+		path := filepath.Join(dir, prefix+namespace+suffix())
+		if fi, err := os.Stat(path); err == nil && !fi.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
 // Lookup returns the registration of a component. It starts the plugin if the binary is
 // not known yet.
 func (c *Catalog) Lookup(name string) (component.Registration, bool) {
 	namespace, _, dotted := strings.Cut(name, ".")
-	path := c.files()[namespace]
-	if !dotted || path == "" {
+	path := ""
+	if dotted && identifier.MatchString(namespace) {
+		path = c.find(namespace)
+	}
+	if path == "" {
 		return component.Registration{}, false
 	}
 	p := c.program(path)
@@ -164,14 +179,13 @@ func (c *Catalog) Names() (names []string) {
 	return names
 }
 
-// Roots returns the folders that exist.
-func (c *Catalog) Roots() (dirs []string) {
+// Roots returns patterns of the plugins in each folder. The folders themselves may contain
+// anything: one is that of the weir binary.
+func (c *Catalog) Roots() (patterns []string) {
 	for _, dir := range c.o.Dirs {
-		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
-			dirs = append(dirs, dir)
-		}
+		patterns = append(patterns, filepath.Join(dir, prefix+"*"))
 	}
-	return dirs
+	return patterns
 }
 
 // Refresh examines files again at the next Lookup.
