@@ -287,8 +287,8 @@ func protect(h nethttp.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// serve returns the handler for a kind of connection. net/http handles panics:
-// it logs them and closes the connection.
+// serve returns the handler for a kind of connection. net/http handles panics of what
+// components serve: it logs them and closes the connection.
 func (s *Service) serve(v via) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		who := caller{via: v, owner: v == overSocket}
@@ -322,6 +322,7 @@ func (s *Service) serve(v via) nethttp.Handler {
 			}
 		}
 		if a == unclassified {
+			protect(w.Header())
 			s.routes.ServeHTTP(w, r) // 404, or 405
 			return
 		}
