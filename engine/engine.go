@@ -358,10 +358,11 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	return err
 }
 
-// runOnWorker lets the worker run a job and returns its error.
+// runOnWorker lets the worker run a job and returns its error. A panic, such as in the
+// Validate of a component, is an error.
 func (e *Engine) runOnWorker(ctx context.Context, job func() error) error {
 	done := make(chan error, 1)
-	if !e.box.post(func() { done <- job() }) {
+	if !e.box.post(func() { done <- guard(job) }) {
 		return ErrNotRunning
 	}
 	select {

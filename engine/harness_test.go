@@ -253,6 +253,9 @@ type arguments struct {
 }
 
 func (a *arguments) Validate() error {
+	if a.Value == "panic in Validate" {
+		panic("oh no")
+	}
 	if a.Value == "invalid" {
 		return errors.New("value must not be \"invalid\"")
 	}

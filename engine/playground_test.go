@@ -115,6 +115,7 @@ func TestPlayRefuses(t *testing.T) {
 			{"a secret", "test.pure \"p\" {\n\tvalue = convert.nonsensitive(test.secret.s.value)\n}", in, 2, "a copy cannot use convert.nonsensitive"},
 			{"a failed build", "test.pure \"p\" { value = \"cannot build\" }", in, 0, "cannot build: value does not please me"},
 			{"a panic", "test.pure \"p\" { value = \"panic in build\" }", in, 0, "panicked: oh no"},
+			{"a panic while the block is decoded", "test.pure \"p\" { value = \"panic in Validate\" }", in, 0, "panicked: oh no"},
 			{"another signal", "test.pure \"p\" { }", lines, 0, "the block does not accept logs"},
 		} {
 			_, err := l.e.Play(context.Background(), "test.pure.p", c.body, c.in)

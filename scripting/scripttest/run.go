@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -282,9 +283,21 @@ func (t target) run(ctx context.Context, skip func(string) bool, out chan<- resu
 			out <- result{any: true}
 			continue
 		}
-		f, found := part.run(ctx, t)
+		f, found := guarded(part.name, func() (File, bool) { return part.run(ctx, t) })
 		out <- result{f, found}
 	}
+}
+
+// guarded runs the tests of a file. A Go panic is a problem of the file: tests also run in a
+// process that collects data.
+func guarded(name string, run func() (File, bool)) (f File, found bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			err := fmt.Errorf("BUG: the tests panicked: %v\n%s", v, debug.Stack())
+			f, found = File{Name: name, Problem: problemOf(err, name)}, true
+		}
+	}()
+	return run()
 }
 
 // suite is what all tests of one folder share.

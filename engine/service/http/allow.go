@@ -60,8 +60,10 @@ func (s *Service) permit(w nethttp.ResponseWriter, r *nethttp.Request, op api.Op
 	s.noted(w, r, op, h)
 }
 
-// noted calls h, and audits it if the operation changes something.
+// noted calls h, and audits it if the operation changes something. A panic of h is a
+// response, which is audited as well.
 func (s *Service) noted(w nethttp.ResponseWriter, r *nethttp.Request, op api.Operation, h func(nethttp.ResponseWriter)) {
+	h = s.guarded(r, h)
 	if s.o.Audit != nil && op.Changes(r.Method) {
 		s.audited(w, r, h)
 		return
