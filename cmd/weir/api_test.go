@@ -459,7 +459,7 @@ func TestAPIEffects(t *testing.T) {
 	f("change something by GET", changing, "/-/page")
 	f("write files", writing, "/api/v0/control/{node}/source")
 	const control = "/api/v0/control/{node}/"
-	f("show records", records, "/api/v0/batch/{id...}", control+"playground", control+"quarantine", control+"quarantine/{entry}", control+"state", control+"state-export", control+"state-export/{name}",
+	f("show records", records, "/api/v0/batch/{id...}", control+"quarantine", control+"quarantine/{entry}", control+"state", control+"state-export", control+"state-export/{name}",
 		control+"state/{name}", "/api/v0/log", "/api/v0/playground/{id...}", "/api/v0/support-bundle", "/api/v0/tap/{id...}", "/api/v0/why/{id...}")
 }
 

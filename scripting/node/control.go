@@ -132,7 +132,7 @@ var (
 			api.Refused(http.StatusConflict, "The node is being debugged already, or is not a transform.")},
 	}
 	playgroundStartOperation = api.Operation{
-		ID: "startPlayground", Records: true, Summary: "Returns the script that a node runs.",
+		ID: "startPlayground", Summary: "Returns the script that a node runs, and the text on disk that weir has not accepted.",
 		Answers: []api.Answer{api.OK("The script.", PlaygroundStart{}), api.NotFound},
 	}
 	playgroundOperation = api.Operation{

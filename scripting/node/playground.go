@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/tap"
 	"github.com/weir-run/weir/scripting"
@@ -29,7 +30,10 @@ const (
 // PlaygroundStart is what an editor begins with.
 type PlaygroundStart struct {
 	File string `json:"file"` // the script's name, as shown to people
-	Text string `json:"text"`
+	Text string `json:"text"` // that the node runs
+	// Disk is the text of the file if weir has not accepted it, so that the node runs an
+	// older one.
+	Disk string `json:"disk,omitempty"`
 	// Metrics and Logs report which records the script accepts.
 	Metrics bool `json:"metrics"`
 	Logs    bool `json:"logs"`
@@ -72,7 +76,29 @@ type PlaygroundError struct {
 func (c *Component) servePlaygroundStart(w http.ResponseWriter, _ *http.Request) {
 	f := c.script.File
 	accepts := c.script.Definition.Accepts()
-	writeJSON(w, PlaygroundStart{File: f.Name, Text: f.Text, Metrics: accepts&batch.SignalMetrics != 0, Logs: accepts&batch.SignalLogs != 0})
+	writeJSON(w, PlaygroundStart{File: f.Name, Text: f.Text, Disk: c.unaccepted(), Metrics: accepts&batch.SignalMetrics != 0, Logs: accepts&batch.SignalLogs != 0})
+}
+
+// unaccepted returns the text of the file if the node runs another one although it is not
+// pinned to it and has no canary. It is "" if the file has been removed or cannot be read.
+func (c *Component) unaccepted() string {
+	f := c.script.File
+	if f.Path == "" || c.canary.Load() != nil {
+		return ""
+	}
+	if h := c.script.History; h != nil {
+		if _, pinned := h.Record().Pinned(c.opts.ID); pinned {
+			return ""
+		}
+	}
+	if files.Inside(c.script.Folder, f.Path) != nil {
+		return ""
+	}
+	text, err := files.Read(f.Path, scripting.MaxFileSize)
+	if err != nil || string(text) == f.Text {
+		return ""
+	}
+	return string(text)
 }
 
 // servePlayground runs another text as the script of the node, without effect.

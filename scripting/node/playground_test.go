@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,4 +88,42 @@ func TestPlayground(t *testing.T) {
 	if got := f.play(node.PlaygroundRequest{Text: debuggedLua, Pasted: tap.Pasted{Metrics: "up 1\n"}}); !strings.Contains(got, `n="1" added`) {
 		t.Errorf("the state of the node has changed: %s", got)
 	}
+}
+
+// TestPlaygroundStart: the editor gets the text of the file if the node runs another one, and no other
+// file.
+func TestPlaygroundStart(t *testing.T) {
+	f := newDebugs(t)
+	f.run("a/b.lua", debuggedLua)
+	path := filepath.Join(f.f.Dir, "a/b.lua")
+	disk := func(when, want string) {
+		t.Helper()
+		resp, err := http.Get(f.server.URL + "/playground") //nolint:noctx
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var start node.PlaygroundStart
+		if err := json.NewDecoder(resp.Body).Decode(&start); err != nil {
+			t.Fatal(err)
+		}
+		if start.Text != debuggedLua || start.Disk != want {
+			t.Errorf("%s: got the texts %q and %q, want %q", when, start.Text, start.Disk, want)
+		}
+	}
+	disk("the file has not changed", "")
+	const broken = "return weir.transform {"
+	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disk("the file is broken", broken)
+	outside := filepath.Join(t.TempDir(), "b.lua")
+	if err := os.Rename(path, outside); err != nil {
+		t.Fatal(err)
+	}
+	disk("the file has been removed", "")
+	if err := os.Symlink(outside, path); err != nil {
+		t.Fatal(err)
+	}
+	disk("the file is a link that leads out of the folder", "")
 }

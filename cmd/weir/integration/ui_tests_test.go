@@ -148,8 +148,8 @@ prometheus.echo "default" { }
 	b.shows("not run")
 
 	// A script that ships with weir has a source and a cost, and no tests.
-	b.complaints("demo.tidy.shipped/history") // it has one version
 	b.view("node/demo.tidy.shipped?tab=script")
+	b.shows("demo.tidy has one version, which ships with weir.")
 	b.shows("The script ships with weir, without its tests.")
 	b.shows("weir.transform")
 }

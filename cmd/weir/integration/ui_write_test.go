@@ -47,9 +47,11 @@ func TestUIWrite(t *testing.T) {
 	b.do(`document.querySelector(".editor").shadowRoot.querySelector(".cm-content").focus()`)
 	b.replace(tidyScript("shop"))
 	b.shows(`site="shop" added`)
+	broken += "-- by a colleague\n"
+	write(t, script, broken)
 	b.click("Write to disk")
 	b.shows("has changed since it was read")
-	b.shows("s:drop(\n")
+	b.shows("-- by a colleague")
 	b.accessible("the conflict")
 	b.screenshot("conflict")
 	disk(broken)
@@ -74,6 +76,8 @@ func TestUIWrite(t *testing.T) {
 	b.shows("live data is off: set live_data = true")
 	b.view("node/my.tidy.default?tab=live")
 	b.shows("live data is off: set live_data = true")
+	b.view("node/my.tidy.default?tab=script")
+	b.shows(`s.labels.site = "shop"`) // the source of a script contains no live data
 }
 
 // TestUIRecord: live calls are recorded as a test, which is written to disk and passes. Markup in the

@@ -9,6 +9,7 @@ import { useLoad } from "../parts/load";
 import { ErrorBox, Loading, Pre, useScrolling } from "../parts/message";
 import { type RecordedTest, TestFile } from "../parts/record";
 import { WriteToDisk } from "../parts/write";
+import { useStatus } from "../status";
 import { messageOf, plural, printable } from "../text";
 import { EventLine } from "./live";
 import { Steps } from "./why";
@@ -16,6 +17,8 @@ import { Steps } from "./why";
 interface Start {
   file: string;
   text: string;
+  /** The text of the file, if weir has not accepted it. */
+  disk?: string;
   metrics: boolean;
   logs: boolean;
   targets?: boolean;
@@ -54,10 +57,7 @@ export function Playground({ node }: { node: Node }) {
       if (!isScript(node)) start.file = `${node.id}.alloy`;
       const of = isScript(node) ? (start.file.endsWith(".lua") ? "lua" : "js") : node.name;
       start.names = (await getJSON<{ names: Name[] }>(nodePath("/api/v0/completions/", of), signal)).names;
-      if (!start.targets) {
-        const path = `${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`;
-        start.input = await (await request(path, { signal })).text();
-      }
+      if (!start.targets) start.input = await lastBatch(node, signal);
       return start;
     },
     [node.id],
@@ -66,10 +66,30 @@ export function Playground({ node }: { node: Node }) {
   return start ? <Bench key={node.id} node={node} start={start} /> : <Loading />;
 }
 
+async function lastBatch(node: Node, signal: AbortSignal): Promise<string> {
+  return (await request(`${nodePath("/api/v0/batch/", node.id)}?of=in&rows=100`, { signal })).text();
+}
+
 function Bench({ node, start }: { node: Node; start: Start }) {
-  const [text, setText] = useState(start.text);
+  const [running, setRunning] = useState(start.disk === undefined);
+  const began = running ? start.text : (start.disk ?? start.text);
+  const [text, setText] = useState(began);
   const [input, setInput] = useState(start.input);
-  const [kind, setKind] = useState(firstKind(start));
+  const [kind, setKind] = useState(firstKind(start, start.input));
+  const [mine, setMine] = useState(false); // the user has changed the input
+  const [version] = useState(node.version);
+  // A node that has just started has its first batch later.
+  const { now } = useStatus();
+  const waiting = !start.targets && !mine && input === "";
+  const { value: batch } = useLoad(
+    async (signal) => (waiting ? lastBatch(node, signal) : ""),
+    [waiting && Math.floor(now / 2000)],
+  );
+  useEffect(() => {
+    if (!waiting || !batch) return;
+    setInput(batch);
+    setKind(firstKind(start, batch));
+  }, [batch]);
   const [result, setResult] = useState<Result | null>(null);
   const [error, setError] = useState("");
   const last = useRef({ abort: new AbortController(), done: Promise.resolve() });
@@ -110,6 +130,25 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           ? "The script has the arguments of the node and a copy of its state. Nothing that it does has an effect: it sends nothing, and requests get recent answers of the node."
           : "A copy of the node processes the input. It sends nothing, and the node stays as it is."}
       </p>
+      {start.disk !== undefined && version === node.version && (
+        <div class="box warn">
+          {running ? (
+            <p>This is the version that the node runs. weir has not accepted the text on disk.</p>
+          ) : (
+            <p>This is the text on disk, which weir has not accepted. The node runs an older version.</p>
+          )}
+          {node.health.state === "unhealthy" && <Pre>{printable(node.health.message)}</Pre>}
+          <button
+            type="button"
+            onClick={() => {
+              setRunning(!running);
+              setText(running ? (start.disk ?? "") : start.text);
+            }}
+          >
+            {running ? "Edit the text on disk" : "Edit the running version"}
+          </button>
+        </div>
+      )}
       {error && <ErrorBox title={`Cannot run the ${what}.`} text={error} />}
       <div class="bench">
         <section aria-labelledby="bench-script">
@@ -117,11 +156,12 @@ function Bench({ node, start }: { node: Node; start: Start }) {
             <h2 id="bench-script">{printable(start.file)}</h2>
             <Copy text={() => text} />
             <Download name={start.file.split("/").pop() ?? ""} text={text} />
-            <WriteToDisk node={node} start={start.text} text={text} />
+            <WriteToDisk node={node} start={start.disk ?? start.text} text={text} />
           </div>
           <Editor
+            key={String(running)}
             file={start.file}
-            text={start.text}
+            text={began}
             names={start.names}
             label={isScript(node) ? "Script" : "Block"}
             errors={errors.filter((e) => !e.input && (!e.file || e.file === start.file))}
@@ -130,7 +170,14 @@ function Bench({ node, start }: { node: Node; start: Start }) {
           <div class="bar">
             <h2 id="bench-input">Input</h2>
             {offered.length > 1 && (
-              <select aria-label="Form of the input" value={kind} onChange={(e) => setKind(e.currentTarget.value)}>
+              <select
+                aria-label="Form of the input"
+                value={kind}
+                onChange={(e) => {
+                  setKind(e.currentTarget.value);
+                  setMine(true);
+                }}
+              >
                 {offered.map((k) => (
                   <option key={k.name} value={k.name}>
                     {k.title}
@@ -141,7 +188,9 @@ function Bench({ node, start }: { node: Node; start: Start }) {
             <span class="soft">
               {start.targets
                 ? "Targets of the node, or those that you paste: a JSON object in each line."
-                : "The last batch of the node, or what you paste."}
+                : waiting
+                  ? "The first batch of the node, when it arrives, or what you paste."
+                  : "The last batch of the node, or what you paste."}
             </span>
           </div>
           <textarea
@@ -149,7 +198,10 @@ function Bench({ node, start }: { node: Node; start: Start }) {
             spellcheck={false}
             rows={10}
             value={input}
-            onInput={(e) => setInput(e.currentTarget.value)}
+            onInput={(e) => {
+              setInput(e.currentTarget.value);
+              setMine(true);
+            }}
           />
         </section>
         <section aria-labelledby="bench-output" aria-live="polite">
@@ -234,10 +286,10 @@ function accepts(start: Start, kind: string): boolean {
   return start.targets === true;
 }
 
-/** The form of the last batch of the node. */
-function firstKind(start: Start): string {
+/** The form of a batch of the node. */
+function firstKind(start: Start, input: string): string {
   if (start.targets) return "targets";
-  return start.metrics && !(start.logs && start.input.startsWith("{")) ? "metrics" : "logs";
+  return start.metrics && !(start.logs && input.startsWith("{")) ? "metrics" : "logs";
 }
 
 function Events({ events, what }: { events: TapEvent[]; what: string }) {

@@ -51,8 +51,9 @@ export function Script({ node, now }: { node: Node; now: number }) {
   const [changes, changed] = useState(0);
   const [outcome, setOutcome] = useState<{ title: string; text?: string; bad: boolean } | null>(null);
   const [compare, setCompare] = useState("");
+  const shipped = node.sources.length === 0;
   const { value: h, error } = useLoad(
-    (signal) => getJSON<History>(control(node.id, "/history"), signal),
+    async (signal) => (shipped ? undefined : getJSON<History>(control(node.id, "/history"), signal)),
     [node.id, node.version, changes],
   );
   const act = async (what: string, title: string) => {
@@ -101,7 +102,12 @@ export function Script({ node, now }: { node: Node; now: number }) {
       <Reports node={node} />
       <ScriptSource key={node.id} node={node} />
       {error && <p class="soft">{printable(error.message)}</p>}
-      {!h && !error && <Loading />}
+      {!h && !error && !shipped && <Loading />}
+      {shipped && (
+        <p class="soft">
+          {node.name} has one version, which ships with weir. Copy it to the folder of scripts to change it.
+        </p>
+      )}
       {h && (
         <section aria-labelledby="versions">
           <h2 id="versions">Versions of {h.script}</h2>
