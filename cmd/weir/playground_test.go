@@ -135,6 +135,13 @@ func TestPlaygroundOfBlocks(t *testing.T) {
 			"2 records\nchanged {__address__=h:1} instance=\"h:1\" added [rule 2 replace: instance=\"h:1\" added]\ndropped {__address__=h:2,env=test} [rule 1 drop: dropped]\n"},
 		{"invalid targets", "discovery.relabel.rules", `
   targets = []`, httpservice.PlaygroundRequest{Targets: "{}\nh:1\n"}, "0 records\ninput, line 2: a target is a JSON object"},
+		{"a line of which little stays", "loki.process.stages", `
+  forward_to = []
+  stage.logql {
+    pipeline = "| json | level != \"debug\" | line_format \"{{.msg}}\""
+    labels   = ["level"]
+  }`, httpservice.PlaygroundRequest{Pasted: tap.Pasted{Logs: "{app=\"api\"} {\"level\":\"debug\",\"msg\":\"tick\"}\n{app=\"api\"} {\"level\":\"error\",\"msg\":\"full\"}\n"}},
+			"2 records\ndropped {app=api} {\"level\":\"debug\",\"msg\":\"tick\"} [stage 1 logql: dropped]\nchanged {app=api} {\"level\":\"error\",\"msg\":\"full\"} level=\"error\" added, "},
 		{"stages and LogQL", "loki.process.stages", `
   forward_to = []
   stage.match {

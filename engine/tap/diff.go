@@ -37,7 +37,11 @@ var rounds = []struct{ labels, t, content, samples bool }{
 }
 
 // match returns the pairs of rows: the input rows in order, then the added rows.
-func match(in, out []row) []pair {
+func match(in, out []row) []pair { return matchAs(in, in, out) }
+
+// matchAs is like match, but first matches each input row with an output row that is the
+// same as the expected one, which need not resemble the input row.
+func matchAs(in, expected, out []row) []pair {
 	from := make([]int, len(out)) // the input row of an output row, or -1
 	to := make([]int, len(in))    // the output row of an input row, or -1
 	for i := range from {
@@ -49,7 +53,7 @@ func match(in, out []row) []pair {
 	for i := range to {
 		to[i] = -1
 		for _, j := range [...]int{next, next + 1, i} { // after a dropped, a changed, or many changed rows
-			if j < len(out) && from[j] < 0 && same(in[i], out[j]) {
+			if j < len(out) && from[j] < 0 && same(expected[i], out[j]) {
 				to[i], from[j] = j, i
 				next = j + 1
 				break

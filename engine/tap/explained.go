@@ -21,7 +21,7 @@ type explained struct {
 // them. Records that are unchanged are only counted unless they have steps.
 func (p *Printer) AppendExplained(dst []byte, o flow.Tapped, steps [][]component.Step) []byte {
 	in, out := slices.Collect(rowsOf(o.In)), slices.Collect(rowsOf(o.Out))
-	for _, q := range match(in, out) {
+	for _, q := range matchAs(in, expected(in, steps), out) {
 		if q.in < 0 {
 			if p.room() {
 				dst = p.appendRow(dst, "added", o.Time, out[q.out])
@@ -45,6 +45,21 @@ func (p *Printer) AppendExplained(dst []byte, o flow.Tapped, steps [][]component
 		}
 	}
 	return dst
+}
+
+// expected returns what the steps make of each row. A row without steps, or that is dropped
+// or divided, is expected as it is.
+func expected(in []row, steps [][]component.Step) []row {
+	all := slices.Clone(in)
+	for i, of := range steps[:min(len(steps), len(in))] {
+		if len(of) == 0 {
+			continue
+		}
+		if after := slices.Collect(rowsOf(of[len(of)-1].After)); len(after) == 1 {
+			all[i] = after[0]
+		}
+	}
+	return all
 }
 
 // explain returns what happened to a row, which became out or was dropped. known
