@@ -45,14 +45,14 @@ type DocSection struct {
 type DocList struct {
 	Pages []DocPage `json:"pages"`
 	// Found are the sections that the parameter search selects; it is missing without the parameter.
-	Found []DocSection `json:"found,omitempty"`
+	Found []DocSection `json:"found,omitzero"`
 }
 
 // listDocs serves the table of contents, and with the parameter search also what was found.
 func (s *Service) listDocs(_ service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	l := DocList{Pages: append([]DocPage{}, s.o.Docs.Pages...)}
 	if query := r.URL.Query().Get("search"); query != "" && s.o.Docs.Search != nil {
-		l.Found = s.o.Docs.Search(query)
+		l.Found = append([]DocSection{}, s.o.Docs.Search(query)...)
 	}
 	writeJSON(w, l)
 }

@@ -11,9 +11,14 @@ import (
 func TestDocs(t *testing.T) {
 	s := run(t, house(t), http.Options{
 		Docs: http.Docs{
-			Pages:  []http.DocPage{{Name: "logs", Title: "A & B", Summary: "About logs."}},
-			HTML:   func(name string) (http.Doc, bool) { return http.Doc{Name: name, HTML: "<p>x</p>"}, name != "lost" },
-			Search: func(query string) []http.DocSection { return []http.DocSection{{Page: "logs", Text: query}} },
+			Pages: []http.DocPage{{Name: "logs", Title: "A & B", Summary: "About logs."}},
+			HTML:  func(name string) (http.Doc, bool) { return http.Doc{Name: name, HTML: "<p>x</p>"}, name != "lost" },
+			Search: func(query string) []http.DocSection {
+				if query == "__proto__" {
+					return nil
+				}
+				return []http.DocSection{{Page: "logs", Text: query}}
+			},
 		},
 		Manual: func(name string) (string, bool) { return "manual of " + name, name == "a.sink" },
 	})
@@ -27,6 +32,7 @@ func TestDocs(t *testing.T) {
 	}
 	f("/api/v0/docs", 200, `{ "pages": [ { "name": "logs", "title": "A \u0026 B", "summary": "About logs." } ] }`)
 	f("/api/v0/docs?search=a+b", 200, `{ "pages": [ { "name": "logs", "title": "A \u0026 B", "summary": "About logs." } ], "found": [ { "page": "logs", "title": "", "heading": "", "anchor": "", "text": "a b" } ] }`)
+	f("/api/v0/docs?search=__proto__", 200, `{ "pages": [ { "name": "logs", "title": "A \u0026 B", "summary": "About logs." } ], "found": [] }`)
 	f("/api/v0/docs/reference/components", 200, `{ "name": "reference/components", "title": "", "html": "\u003cp\u003ex\u003c/p\u003e" }`)
 	f("/api/v0/docs/lost", 404, "the documentation has no page with this name")
 	f("/api/v0/manual/a.sink", 200, `{ "name": "a.sink", "text": "manual of a.sink" }`)
