@@ -1,9 +1,11 @@
-// The running graph with live rates. Frames collapse; the URL holds filter, selection and collapsed frames.
+// The running graph with live rates. Frames collapse; the URL holds filter, selection, collapsed frames,
+// and the part of the graph that the user looks at.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Node, State } from "../api";
 import { type Box, type Edge, type Layout, layout } from "../graph-layout";
+import { fit, type Point, scaleOf, toGraph, useGestures, useWindow, type Window, zoomed } from "../graph-window";
 import { Filter, matches } from "../parts/filter";
 import { HealthBadge, symbols } from "../parts/health";
 import { Loading, Pre } from "../parts/message";
@@ -57,11 +59,19 @@ function Chart({ shown, nodes, route }: { shown: Shown; nodes: Node[]; route: Ro
         <span class="soft">
           {filter
             ? `${count(found.length)} of ${plural(nodes.length, "node")}`
-            : `${plural(nodes.length, "node")}. Drag or use the arrow keys to move, + and − to zoom.`}
+            : `${plural(nodes.length, "node")}. Drag or use the arrow keys to move; pinch or press + and − to zoom.`}
         </span>
       </div>
       <div class="graph">
-        <Canvas l={l} shown={shown} byID={byID} filter={filter} selected={selected} toggle={toggle} />
+        <Canvas
+          l={l}
+          shown={shown}
+          byID={byID}
+          filter={filter}
+          selected={selected}
+          at={route.query.get("at") ?? ""}
+          toggle={toggle}
+        />
         {node && <Selected n={node} shown={shown} />}
       </div>
     </>
@@ -120,47 +130,25 @@ function Selected({ n, shown }: { n: Node; shown: Shown }) {
   );
 }
 
-interface Window {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
 function Canvas(props: {
   l: Layout;
   shown: Shown;
   byID: Map<string, Node>;
   filter: string;
   selected: string;
+  /** The part of the graph that the URL names. */
+  at: string;
   toggle: (frame: string) => void;
 }) {
   const { l, shown, byID, filter, selected } = props;
-  const whole: Window = { x: 0, y: 0, width: l.width, height: l.height };
-  const [w, setWindow] = useState<Window>(whole);
   const svg = useRef<SVGSVGElement>(null);
-  useEffect(() => setWindow(begin(l, selected, svg.current)), [l]);
-  // A node that the search or the URL selects comes into the window.
-  useEffect(() => {
-    const b = l.boxes.find((b) => b.id === selected);
-    if (b) setWindow((w) => (contains(w, b) ? w : centred(w, b)));
-  }, [selected]);
-  const move = (x: number, y: number) => setWindow({ ...w, x: w.x + x * w.width, y: w.y + y * w.height });
-  const zoom = (factor: number, x = w.x + w.width / 2, y = w.y + w.height / 2) =>
-    setWindow({
-      x: x - (x - w.x) * factor,
-      y: y - (y - w.y) * factor,
-      width: w.width * factor,
-      height: w.height * factor,
-    });
-  const toGraph = (e: { clientX: number; clientY: number }) => {
-    const r = svg.current?.getBoundingClientRect();
-    if (!r) return { x: 0, y: 0 };
-    return {
-      x: w.x + ((e.clientX - r.left) / r.width) * w.width,
-      y: w.y + ((e.clientY - r.top) / r.height) * w.height,
-    };
+  const { w, look } = useWindow(l, selected, props.at, svg);
+  const move = (x: number, y: number) => {
+    const now = w();
+    look({ ...now, x: now.x + x * now.width, y: now.y + y * now.height });
   };
+  const zoom = (factor: number, at?: Point) => svg.current && look(zoomed(w(), factor, l, svg.current, at));
+  const gestures = useGestures(l, svg, w, look);
   // Preact skips elements that are the same as before, so an update costs what has changed.
   const kept = useRef(new Map<Box | Edge, { key: string; element: JSX.Element }>());
   useEffect(() => kept.current.clear(), [l]);
@@ -171,11 +159,11 @@ function Canvas(props: {
     kept.current.set(of, { key, element });
     return element;
   };
-  const drag = useRef<{ id: number; x: number; y: number; w: Window } | null>(null);
+  const now = w();
   // Boxes outside of the window are not drawn, so that large graphs stay fast.
   const inside = (b: { x: number; y: number; width: number; height: number }) =>
-    b.x < w.x + w.width && b.x + b.width > w.x && b.y < w.y + w.height && b.y + b.height > w.y;
-  const scale = svg.current ? svg.current.clientWidth / w.width : 1;
+    b.x < now.x + now.width && b.x + b.width > now.x && b.y < now.y + now.height && b.y + b.height > now.y;
+  const scale = svg.current ? scaleOf(now, svg.current) : 1;
   return (
     <div class="canvas">
       <div class="tools">
@@ -185,7 +173,7 @@ function Canvas(props: {
         <button type="button" aria-label="Zoom out" onClick={() => zoom(1.25)}>
           −
         </button>
-        <button type="button" onClick={() => setWindow(fit(whole, svg.current))}>
+        <button type="button" onClick={() => look(fit(l, svg.current))}>
           Fit
         </button>
       </div>
@@ -201,32 +189,14 @@ function Canvas(props: {
           if (typeof step === "number") zoom(step);
           else move(...step);
         }}
-        viewBox={`${w.x} ${w.y} ${w.width} ${w.height}`}
+        viewBox={`${now.x} ${now.y} ${now.width} ${now.height}`}
         preserveAspectRatio="xMidYMid meet"
         onWheel={(e) => {
-          if (!e.ctrlKey) return;
+          if (!e.ctrlKey || !svg.current) return;
           e.preventDefault();
-          const at = toGraph(e);
-          zoom(e.deltaY > 0 ? 1.15 : 0.87, at.x, at.y);
+          zoom(e.deltaY > 0 ? 1.15 : 0.87, toGraph(w(), { x: e.clientX, y: e.clientY }, svg.current));
         }}
-        onPointerDown={(e) => {
-          if ((e.target as Element).closest("a,[role=button]")) return;
-          drag.current = { id: e.pointerId, x: e.clientX, y: e.clientY, w };
-          e.currentTarget.setPointerCapture(e.pointerId);
-        }}
-        onPointerMove={(e) => {
-          const d = drag.current;
-          const r = svg.current?.getBoundingClientRect();
-          if (!d || !r || d.id !== e.pointerId) return;
-          setWindow({
-            ...d.w,
-            x: d.w.x - ((e.clientX - d.x) / r.width) * d.w.width,
-            y: d.w.y - ((e.clientY - d.y) / r.height) * d.w.height,
-          });
-        }}
-        onPointerUp={() => {
-          drag.current = null;
-        }}
+        {...gestures}
       >
         <defs>
           <marker
@@ -274,7 +244,12 @@ function Canvas(props: {
             ));
           })}
       </svg>
-      <Minimap l={l} w={w} byID={byID} move={(x, y) => setWindow({ ...w, x: x - w.width / 2, y: y - w.height / 2 })} />
+      <Minimap
+        l={l}
+        w={now}
+        byID={byID}
+        move={(x, y) => look({ ...now, x: x - now.width / 2, y: y - now.height / 2 })}
+      />
     </div>
   );
 }
@@ -288,41 +263,6 @@ const keys: Record<string, [number, number] | number> = {
   "+": 0.8,
   "-": 1.25,
 };
-
-const centred = (w: Window, b: Box): Window => ({
-  ...w,
-  x: b.x + b.width / 2 - w.width / 2,
-  y: b.y + b.height / 2 - w.height / 2,
-});
-
-const contains = (w: Window, b: Box) =>
-  b.x >= w.x && b.x + b.width <= w.x + w.width && b.y >= w.y && b.y + b.height <= w.y + w.height;
-
-/** The smallest scale at which a graph is drawn on a narrow screen before the user zooms. */
-const readable = 0.8;
-
-/** Room for the buttons above a graph. */
-const margin = 44;
-
-/** The first window: the whole graph, or on a narrow screen as much as can be read. */
-function begin(l: Layout, selected: string, svg: SVGSVGElement | null): Window {
-  const all = fit({ x: 0, y: 0, width: l.width, height: l.height }, svg);
-  if (!l.vertical || !svg || svg.clientWidth / all.width >= readable) return all;
-  const width = svg.clientWidth / readable;
-  const height = svg.clientHeight / readable;
-  const b = l.boxes.find((b) => b.id === selected);
-  if (b) return centred({ x: 0, y: 0, width, height }, b);
-  return { x: (l.width - width) / 2, y: -margin, width, height };
-}
-
-/** The window of the shape of the drawing area that contains the whole graph, at most at twice the size. */
-function fit(whole: Window, svg: SVGSVGElement | null): Window {
-  if (!svg || svg.clientWidth === 0) return whole;
-  const scale = Math.min(svg.clientWidth / whole.width, svg.clientHeight / whole.height, 1.1);
-  const width = svg.clientWidth / scale;
-  const height = svg.clientHeight / scale;
-  return { x: whole.x - (width - whole.width) / 2, y: whole.y - (height - whole.height) / 2, width, height };
-}
 
 function Frame({ b, toggle }: { b: Box; toggle: (id: string) => void }) {
   return (
