@@ -117,7 +117,8 @@ function Labels({ labels, before }: { labels: Record<string, string>; before?: R
   return (
     <ul class="plain labels">
       {Object.entries(labels).map(([k, v]) => {
-        const change = !before || before[k] === v ? "" : k in before ? "changed" : "added";
+        // A label may be named constructor or __proto__.
+        const change = !before ? "" : !Object.hasOwn(before, k) ? "added" : before[k] === v ? "" : "changed";
         return (
           <li key={k} class={change}>
             <code>{labelText({ [k]: v })}</code> {change}
