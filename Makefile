@@ -74,7 +74,7 @@ integration: build ## the faults and counterparts that need real servers, and th
 	npm --prefix ui ci --silent
 	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 	$(GO) build -C testdata/loki -o ../../bin/servers/ github.com/grafana/loki/v3/cmd/loki
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -parallel 3 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -parallel 3 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix ./natives/remote/...
 
 pictures: build ## take the screenshots of the README and the docs again (needs Chromium)
 	WEIR=$(CURDIR)/bin/weir PICTURES=$(CURDIR)/docs/images $(GO) test -tags integration -count=1 -run '^TestUIPictures$$' ./cmd/weir/integration

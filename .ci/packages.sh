@@ -3,7 +3,8 @@
 # detector, npm to fetch TypeScript's compiler, and systemd's tools, which tests
 # of loki.source.journal write journals with and compare what they read with. The
 # cases of testdata/reload save files with git, rsync and vim. Chromium opens the web
-# UI. The completions are tried in zsh and fish. unzip reads support bundles.
+# UI. The completions are tried in zsh and fish. unzip reads support bundles. The
+# tests of remote.* run etcd, Redis and ZooKeeper.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -17,9 +18,13 @@ command -v chromium >/dev/null || packages+=(chromium)
 command -v zsh >/dev/null || packages+=(zsh)
 command -v fish >/dev/null || packages+=(fish)
 command -v unzip >/dev/null || packages+=(unzip)
+command -v etcd >/dev/null || packages+=(etcd-server)
+command -v redis-server >/dev/null || packages+=(redis-server)
+[ -x /usr/share/zookeeper/bin/zkServer.sh ] || packages+=(zookeeper)
 [ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
 retry="-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300"
 $sudo apt-get $retry update -qq
-$sudo apt-get $retry install -y -qq --no-install-recommends "${packages[@]}"
+# Debian's servers would start as services. They are run by the tests instead.
+$sudo env RUNLEVEL=1 apt-get $retry install -y -qq --no-install-recommends "${packages[@]}"

@@ -28,6 +28,8 @@ import (
 // TestFilesAreSources cannot write, with the reason.
 var notSources = map[string]string{
 	"discovery.kubernetes kubeconfig_file":      "its package has a test",
+	"local.template destination":                "weir writes it",
+	"local.template template_file":              "its package has a test",
 	"loki.process stage.geoip.db":               "its package has a test",
 	"loki.source.file legacy_positions_file":    "it is imported once",
 	"loki.source.journal legacy_position.file":  "it is imported once",

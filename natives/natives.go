@@ -20,6 +20,7 @@ import (
 	exprset "github.com/weir-run/weir/natives/expr/set"
 	localfile "github.com/weir-run/weir/natives/local/file"
 	localfilematch "github.com/weir-run/weir/natives/local/file_match"
+	localtemplate "github.com/weir-run/weir/natives/local/template"
 	lokiecho "github.com/weir-run/weir/natives/loki/echo"
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
 	lokiprocess "github.com/weir-run/weir/natives/loki/process"
@@ -39,7 +40,11 @@ import (
 	prometheusrelabel "github.com/weir-run/weir/natives/prometheus/relabel"
 	prometheusremotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	prometheusscrape "github.com/weir-run/weir/natives/prometheus/scrape"
+	remoteconsul "github.com/weir-run/weir/natives/remote/consul"
+	remoteetcd "github.com/weir-run/weir/natives/remote/etcd"
 	remotehttp "github.com/weir-run/weir/natives/remote/http"
+	remoteredis "github.com/weir-run/weir/natives/remote/redis"
+	remotezookeeper "github.com/weir-run/weir/natives/remote/zookeeper"
 )
 
 // All returns the registrations of all native components, with their manuals,
@@ -58,6 +63,7 @@ func All() []component.Registration {
 		exprset.Registration(),
 		localfile.Registration(),
 		localfilematch.Registration(),
+		localtemplate.Registration(),
 		lokiecho.Registration(),
 		lokienrich.Registration(),
 		lokiprocess.Registration(),
@@ -77,7 +83,11 @@ func All() []component.Registration {
 		prometheusrelabel.Registration(),
 		prometheusremotewrite.Registration(),
 		prometheusscrape.Registration(),
+		remoteconsul.Registration(),
+		remoteetcd.Registration(),
 		remotehttp.Registration(),
+		remoteredis.Registration(),
+		remotezookeeper.Registration(),
 	}
 	for i, r := range all {
 		all[i] = docs.Of(r)

@@ -62,6 +62,8 @@ var doors = []rule{
 		why: "the engine knows plugins as a catalog"},
 	{of: []string{"github.com/peterh/liner"}, only: []string{"cmd/weir$"},
 		why: "only weir repl edits lines"},
+	{of: []string{"github.com/go-zookeeper/zk"}, only: []string{"natives/remote/zookeeper"},
+		why: "a store is behind the interface of engine/database"},
 	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
 		why: "flags are read where the process begins"},
 }
@@ -120,6 +122,7 @@ var leaves = []struct {
 	{"engine/tap", "batches as text: it knows no connection", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/flow"}},
 	{"engine/pkg$", "files and their digests: it compiles no script and parses no config", []string{"engine/files"}},
 	{"engine/pkg/remote", "sources and their content: it compiles no script and parses no config", []string{"engine/component", "engine/files", "engine/httpclient", "engine/pkg$", "engine/pkg/remote$"}},
+	{"engine/database", "values of a store: it knows no store and no signal", []string{"engine/backoff", "engine/component"}},
 	{"engine/usage", "profiles of the process: it knows nodes by their names", []string{"engine/flow"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
@@ -138,9 +141,11 @@ var leaves = []struct {
 	{"engine/view", "records as scripts and expressions see them, whatever the language", []string{"engine/batch", "engine/scan", "engine/expr"}},
 }
 
-// exemptions are packages of natives that other packages may import, with the
-// reason.
+// exemptions are packages of natives and scripting that other packages may import,
+// with the reason.
 var exemptions = map[string]string{
+	"scripting/grant":    "local.template grants programs with the patterns of scripts",
+	"scripting/egress":   "local.template runs programs like scripts",
 	"natives/loki/logql": "cmd prints whether LogQL is linked",
 	"natives/loki/push":  "the push protocol of natives/loki, which weirbench's server decodes as well",
 }

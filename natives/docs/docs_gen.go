@@ -734,6 +734,45 @@ local.file_match "services" {
 }
 `,
 	},
+	"local.template": {
+		Summary: "Renders a file from exports of other components with a template, and again when they change.",
+		Args: map[string]string{
+			"allow":           "Grants the access that the commands need.",
+			"allow.exec":      "The programs that may be run: an absolute path, which may be followed by the allowed arguments, as in the block allow of scripts.",
+			"check_command":   "Program to run before the file is replaced, with its arguments. If it fails, the old file stays. In the arguments, {{.src}} is the path of the new file, which is in the same folder, and {{.dest}} is the path of the destination.",
+			"command_timeout": "Time limit of a command.",
+			"data":            "More data, such as exports of other components: { hosts = … } is .hosts in the template.",
+			"destination":     "File to write. A relative path is relative to the working directory of weir. Its folder must exist. If it is a symbolic link, its target is written.",
+			"env":             "Variables for the function getenv. Templates do not see the environment of weir.",
+			"group":           "Group that owns the file, by name or number. Default: the group of weir.",
+			"mode":            "Permissions of the file, in octal digits. Default: those of the existing file; for a new file \"0644\", or \"0600\" if there are secrets in the values or the data.",
+			"owner":           "User who owns the file, by name or number. Default: the user of weir.",
+			"reload_command":  "Program to run after the file was replaced, with its arguments; {{.dest}} is the path of the destination.",
+			"template":        "Template, in Go's syntax.",
+			"template_file":   "File with the template, a regular file of at most 1 MiB. A change of it renders the template again.",
+			"values":          "Values for the functions getv, gets, ls and so on, by key: the values that a component such as remote.etcd exports.",
+		},
+		Example: `// Writes nginx's configuration from the keys below /nginx in etcd, checks it, and
+// reloads nginx.
+remote.etcd "nginx" {
+	endpoints = ["https://etcd-1.example.com:2379"]
+	prefix    = "/nginx"
+}
+
+local.template "nginx" {
+	template_file  = "/etc/weir/templates/nginx.conf.tmpl"
+	destination    = "/etc/nginx/nginx.conf"
+	mode           = "0644"
+	values         = remote.etcd.nginx.values
+	check_command  = ["/usr/sbin/nginx", "-t", "-c", "{{.src}}"]
+	reload_command = ["/usr/bin/systemctl", "reload", "nginx"]
+
+	allow {
+		exec = ["/usr/sbin/nginx -t -c *", "/usr/bin/systemctl reload nginx"]
+	}
+}
+`,
+	},
 	"loki.echo": {
 		Summary: "Prints every line to standard output with its stream, time and metadata, for debugging.",
 		Exports: map[string]string{
@@ -2085,6 +2124,147 @@ prometheus.remote_write "default" {
 }
 `,
 	},
+	"remote.consul": {
+		Summary: "Exports the keys below a prefix in the key/value store of Consul, and exports them again when they change.",
+		Args: map[string]string{
+			"allow_stale":                            "Whether any server may answer, which is cheaper than asking the leader, and also works while there is none.",
+			"authorization":                          "Authorization header to send with each request.",
+			"authorization.credentials":              "Credentials that follow the scheme.",
+			"authorization.credentials_file":         "File with the credentials, a regular file of at most 1 MiB; it is read again for each request.",
+			"authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"basic_auth":                             "User name and password to send with each request.",
+			"basic_auth.password":                    "Password.",
+			"basic_auth.password_file":               "File with the password, a regular file of at most 1 MiB; it is read again for each request.",
+			"basic_auth.username":                    "User name.",
+			"bearer_token":                           "Bearer token to send with each request.",
+			"bearer_token_file":                      "File with the bearer token, a regular file of at most 1 MiB; it is read again for each request.",
+			"datacenter":                             "Datacenter to read from. Default: the datacenter of the server.",
+			"enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"follow_redirects":                       "Whether HTTP 3xx answers are followed. To another host or port, credentials, headers of the config and bodies are not sent, and no redirect leads from https to http. The discovery of targets follows none when it has http_headers.",
+			"http_headers":                           "Headers to add to each request.",
+			"is_secret":                              "Whether the values are secrets. A secret is never displayed and can be used only where a secret is expected.",
+			"keys":                                   "Keys to export, with all keys below them, relative to prefix. At most 60. Default: all keys below prefix.",
+			"namespace":                              "Namespace to read from (Consul Enterprise).",
+			"no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"oauth2.client_id":                       "Client ID.",
+			"oauth2.client_secret":                   "Client secret.",
+			"oauth2.client_secret_file":              "File with the client secret, a regular file of at most 1 MiB.",
+			"oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"oauth2.scopes":                          "Scopes to ask for.",
+			"oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"oauth2.tls_config.ca_file":              "File with the CA certificates, a regular file of at most 1 MiB.",
+			"oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"oauth2.tls_config.cert_file":            "File with the client certificate, a regular file of at most 1 MiB.",
+			"oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"oauth2.tls_config.key_file":             "File with the key of the client certificate, a regular file of at most 1 MiB.",
+			"oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"oauth2.token_url":                       "URL to get the token from.",
+			"partition":                              "Admin partition to read from (Consul Enterprise).",
+			"poll_frequency":                         "Interval between two checks for changes, in addition to notifications of the store.",
+			"poll_timeout":                           "Timeout of a request to the store.",
+			"prefix":                                 "Prefix of the keys to export, which is removed from their names. A prefix ends at a slash: \"/app\" is for /app and /app/db, not for /apple. With a slash at the end, the key of this name itself is not read. Default: all keys.",
+			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"proxy_url":                              "URL of the proxy to send requests through.",
+			"scheme":                                 "Scheme of the API, http or https.",
+			"server":                                 "Host and port of the Consul API.",
+			"tls_config":                             "TLS settings of the connection.",
+			"tls_config.ca_file":                     "File with the CA certificates, a regular file of at most 1 MiB.",
+			"tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":                   "File with the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":                    "File with the key of the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":                 "Server name to verify instead of the address's.",
+			"token":                                  "Token to access the API with.",
+		},
+		Exports: map[string]string{
+			"values": "The values by key. The name of a key is relative to prefix and begins with a slash, such as \"/db/host\".",
+		},
+		Example: `// Takes the interval and the targets of a scrape from Consul's key/value store.
+remote.consul "scrape" {
+	server = "consul.example.com:8500"
+	token  = local.file.consul.content
+	prefix = "weir/scrape"
+}
+
+local.file "consul" {
+	filename  = "/var/run/secrets/consul/token"
+	is_secret = true
+}
+
+prometheus.scrape "default" {
+	targets         = encoding.from_json(remote.consul.scrape.values["/targets"])
+	scrape_interval = remote.consul.scrape.values["/interval"]
+	forward_to      = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
+}
+`,
+	},
+	"remote.etcd": {
+		Summary: "Exports the keys below a prefix in etcd, and exports them again when they change.",
+		Args: map[string]string{
+			"endpoints":                       "URLs of members of the cluster. All begin with http://, or all with https://.",
+			"is_secret":                       "Whether the values are secrets. A secret is never displayed and can be used only where a secret is expected.",
+			"keys":                            "Keys to export, with all keys below them, relative to prefix. At most 60. Default: all keys below prefix.",
+			"password":                        "Password to authenticate with.",
+			"poll_frequency":                  "Interval between two checks for changes, in addition to notifications of the store.",
+			"poll_timeout":                    "Timeout of a request to the store.",
+			"prefix":                          "Prefix of the keys to export, which is removed from their names. A prefix ends at a slash: \"/app\" is for /app and /app/db, not for /apple. With a slash at the end, the key of this name itself is not read. Default: all keys.",
+			"tls_config":                      "TLS settings of connections to https:// endpoints.",
+			"tls_config.ca_file":              "File with the CA certificates, a regular file of at most 1 MiB.",
+			"tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":            "File with the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":             "File with the key of the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":          "Server name to verify instead of the address's.",
+			"username":                        "User name to authenticate with.",
+		},
+		Exports: map[string]string{
+			"values": "The values by key. The name of a key is relative to prefix and begins with a slash, such as \"/db/host\".",
+		},
+		Example: `// Takes the targets of a service from etcd, below /services/web.
+remote.etcd "web" {
+	endpoints = ["https://etcd-1.example.com:2379", "https://etcd-2.example.com:2379"]
+	prefix    = "/services/web"
+
+	tls_config {
+		ca_file   = "/etc/weir/etcd-ca.pem"
+		cert_file = "/etc/weir/etcd-client.pem"
+		key_file  = "/etc/weir/etcd-client-key.pem"
+	}
+}
+
+prometheus.scrape "web" {
+	targets    = encoding.from_json(remote.etcd.web.values["/targets"])
+	forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
+}
+`,
+	},
 	"remote.http": {
 		Summary: "Polls a URL and exports the response, and exports it again when it changes.",
 		Args: map[string]string{
@@ -2173,6 +2353,99 @@ prometheus.scrape "inventory" {
 prometheus.remote_write "default" {
 	endpoint {
 		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
+}
+`,
+	},
+	"remote.redis": {
+		Summary: "Exports the strings and the hashes below a prefix in Redis or Valkey, and exports them again when they change.",
+		Args: map[string]string{
+			"address":                         "Host and port of the server, or the absolute path of its Unix socket.",
+			"db":                              "Number of the database.",
+			"is_secret":                       "Whether the values are secrets. A secret is never displayed and can be used only where a secret is expected.",
+			"keys":                            "Keys to export, with all keys below them, relative to prefix. At most 60. Default: all keys below prefix.",
+			"password":                        "Password to authenticate with.",
+			"poll_frequency":                  "Interval between two checks for changes, in addition to notifications of the store.",
+			"poll_timeout":                    "Timeout of a request to the store.",
+			"prefix":                          "Prefix of the keys to export, which is removed from their names. A prefix ends at a slash: \"/app\" is for /app and /app/db, not for /apple. With a slash at the end, the key of this name itself is not read. Default: all keys.",
+			"separator":                       "Separator of the parts of keys in Redis. In the prefix, the keys and the exports, parts are always separated by slashes: with \":\", /app/db is the key app:db.",
+			"tls_config":                      "TLS settings. With this block, also if it is empty, connections use TLS.",
+			"tls_config.ca_file":              "File with the CA certificates, a regular file of at most 1 MiB.",
+			"tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":            "File with the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":             "File with the key of the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":          "Server name to verify instead of the address's.",
+			"username":                        "User name to authenticate with (Redis 6 or later).",
+		},
+		Exports: map[string]string{
+			"values": "The values by key. The name of a key is relative to prefix and begins with a slash, such as \"/db/host\".",
+		},
+		Example: `// Takes labels from Redis, where their keys are weir:labels:env and so on.
+remote.redis "labels" {
+	address   = "redis.example.com:6379"
+	password  = local.file.redis.content
+	separator = ":"
+	prefix    = "/weir/labels"
+
+	tls_config { }
+}
+
+local.file "redis" {
+	filename  = "/var/run/secrets/redis/password"
+	is_secret = true
+}
+
+prometheus.remote_write "default" {
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
+
+	external_labels = {
+		env = remote.redis.labels.values["/env"],
+	}
+}
+`,
+	},
+	"remote.zookeeper": {
+		Summary: "Exports the nodes below a prefix in ZooKeeper with their data, and exports them again when they change.",
+		Args: map[string]string{
+			"is_secret":                       "Whether the values are secrets. A secret is never displayed and can be used only where a secret is expected.",
+			"keys":                            "Keys to export, with all keys below them, relative to prefix. At most 60. Default: all keys below prefix.",
+			"password":                        "Password to authenticate with.",
+			"poll_frequency":                  "Interval between two checks for changes, in addition to notifications of the store.",
+			"poll_timeout":                    "Timeout of a request to the store.",
+			"prefix":                          "Prefix of the keys to export, which is removed from their names. A prefix ends at a slash: \"/app\" is for /app and /app/db, not for /apple. With a slash at the end, the key of this name itself is not read. Default: all keys.",
+			"servers":                         "Hosts and ports of the servers of the ensemble.",
+			"session_timeout":                 "Time after which the ensemble forgets a client that it does not hear from.",
+			"tls_config":                      "TLS settings. With this block, also if it is empty, connections use TLS.",
+			"tls_config.ca_file":              "File with the CA certificates, a regular file of at most 1 MiB.",
+			"tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":            "File with the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":             "File with the key of the client certificate, a regular file of at most 1 MiB.",
+			"tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":          "Server name to verify instead of the address's.",
+			"username":                        "User name to authenticate with, by the scheme digest.",
+		},
+		Exports: map[string]string{
+			"values": "The values by key. The name of a key is relative to prefix and begins with a slash, such as \"/db/host\".",
+		},
+		Example: `// Takes the limits of a queue from ZooKeeper.
+remote.zookeeper "queue" {
+	servers = ["zk1.example.com:2181", "zk2.example.com:2181", "zk3.example.com:2181"]
+	prefix  = "/weir/queue"
+}
+
+prometheus.remote_write "default" {
+	endpoint {
+		url            = "http://prometheus.example.com:9090/api/v1/write"
+		remote_timeout = remote.zookeeper.queue.values["/timeout"]
 	}
 }
 `,

@@ -86,7 +86,7 @@ func (p *pkg) add(file *ast.File) {
 		imports[name] = dir
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.CompositeLit); ok && isSelector(lit.Type, "component", "Registration") {
+		if lit, ok := n.(*ast.CompositeLit); ok && (isSelector(lit.Type, "component", "Registration") || isSelector(lit.Type, "database", "Kind")) {
 			for _, elt := range lit.Elts {
 				kv, ok := elt.(*ast.KeyValueExpr)
 				if !ok {
