@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -61,6 +62,9 @@ func lockPackage(t *terminal, dir string) error {
 }
 
 func lockConfig(ctx context.Context, t *terminal, path, storage string) error {
+	if _, err := os.Stat(path); err != nil {
+		return cannotStart(err)
+	}
 	old, err := (&imported{lock: pkg.LockPath(path)}).read()
 	if err != nil {
 		return printAll(t, err)
