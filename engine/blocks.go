@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/pkg"
 )
 
 // Block is a block of a component in the config.
@@ -54,4 +55,12 @@ func (e *Engine) Imports(path string) ([]Import, *config.Config, config.Diagnost
 		}
 	}
 	return imports, cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
+}
+
+// Policy returns the block policy of the config at path, as far as it can be read. It
+// is never nil.
+func (e *Engine) Policy(path string) *pkg.Policy {
+	cfg, _ := config.Load(path)
+	p, _ := e.makePlan(cfg, planMode{})
+	return p.policy
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Remote *remote.Store
 	// UpdateLock accepts new content of remote imports: it is written to weir.lock.
 	UpdateLock bool
+	// GrantKinds are the kinds of the grants in Registration.Grants, for the block policy.
+	GrantKinds []string
 	// Unsupported lists block names that no catalog has but that configs may
 	// contain, with their replacements.
 	Unsupported config.Unsupported

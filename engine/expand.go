@@ -56,10 +56,12 @@ func (x *planner) body(m *module, blocks []*config.Block) {
 			x.declare(m, b)
 		case b.IsImport():
 			x.importing(m, b)
+		case b.Name == "policy":
+			x.misplacedPolicy(m, b)
 		}
 	}
 	for _, b := range blocks {
-		if b.Name != "declare" && !b.IsImport() {
+		if b.Name != "declare" && b.Name != "policy" && !b.IsImport() {
 			x.block(m, b)
 		}
 	}
@@ -148,10 +150,13 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	w := &wanted{id: m.prefix() + b.ID, m: m, block: b}
 	e := x.e
 	running := e.node(w.id)
-	start := time.Now()
+	start, step := time.Now(), component.StepCompile
 	switch {
 	case means.catalog != nil:
 		w.reg, w.err = lookup(b.Name, means.catalog)
+		if means.refused != nil && w.err == nil {
+			w.reg, w.err, step = unless(means.refused, w.reg, b.Name), means.refused, component.StepCheck
+		}
 	case e.hasName(b.Name):
 		w.reg, w.err = e.register(b.Name)
 		if _, ok := errors.AsType[collisionError](w.err); ok && !x.mode.running {
@@ -175,7 +180,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	w.await(running)
 	x.substitute(w, running)
 	if _, collides := errors.AsType[collisionError](w.err); w.err != nil && !w.instead && !collides {
-		w.err = refuse(running, w.reg.Version, component.StepCompile, w.err)
+		w.err = refuse(running, w.reg.Version, step, w.err)
 	}
 	if err := x.mode.demoted[w.id]; err != nil {
 		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, refuse(running, w.reg.Version, component.StepCheck, err)

@@ -91,6 +91,15 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	}
 	key := w.block.Label + " " + abs
 	old := x.e.folders[key]
+	switch refused := x.allowLocal(abs); {
+	case refused == nil, err != nil && old == nil: // there is nothing to import
+	case old != nil && x.mode.running, x.mode.modules != nil:
+		space.refused = fmt.Errorf("path: cannot import scripts: %w", refused)
+	default:
+		space.broken = true
+		x.mistaken(w.m, w, at, fmt.Sprintf("path: cannot import scripts: %v", refused), "")
+		return
+	}
 	switch {
 	case old != nil:
 		// A folder that has gone is one with no scripts, and the blocks that use them report it.
@@ -175,6 +184,11 @@ func (x *planner) importFile(w *wanted, space *imported) {
 		s.files, s.err = old.files, kept
 	default:
 		s.err = kept
+	}
+	if x.mode.modules[abs] == nil && len(ds) == 0 {
+		if err := x.allowLocal(abs); err != nil {
+			ds = config.Diagnostics{{Msg: "cannot import: " + err.Error()}}
+		}
 	}
 	if im.Poll == 0 {
 		x.p.watch[config.Pattern(abs)] = true

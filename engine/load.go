@@ -271,6 +271,7 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 		parsed: map[*config.Block]*config.Declare{}, files: map[string]*names{}}
 	root := x.root(cfg)
 	x.p.scope = root.scope
+	x.readPolicy(root, cfg.Blocks)
 	x.body(root, cfg.Blocks)
 	x.finish()
 	x.connect()

@@ -44,6 +44,7 @@ type imported struct {
 	block   *config.Block
 	names   *names            // of modules
 	catalog component.Catalog // of scripts
+	refused error             // why new versions of the scripts in catalog must not run
 	pending config.Pending    // there is nothing yet
 	broken  bool              // there is a mistake in it
 }
@@ -85,6 +86,7 @@ func (n *names) isBroken(ids []string) {
 type meaning struct {
 	declare *declare
 	catalog component.Catalog
+	refused error          // why new versions in the catalog must not run
 	pending config.Pending // it is an import's that is not there yet
 	broken  bool           // there is a mistake in it
 }
@@ -118,7 +120,7 @@ func (n *names) find(name string) meaning {
 		}
 		if im.catalog != nil {
 			if _, ok := im.catalog.Lookup(name); ok {
-				return meaning{catalog: im.catalog}
+				return meaning{catalog: im.catalog, refused: im.refused}
 			}
 		}
 		return meaning{}
@@ -292,7 +294,7 @@ func (x *planner) checkDeclare(d *declare) {
 // aside returns a planner for checking only.
 func (x *planner) aside() *planner {
 	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
-	y.p.scope, y.p.lock, y.p.lockErr = x.p.scope, x.p.lock, x.p.lockErr
+	y.p.scope, y.p.lock, y.p.lockErr, y.p.policy, y.p.verdicts = x.p.scope, x.p.lock, x.p.lockErr, x.p.policy, x.p.verdicts
 	return y
 }
 

@@ -243,6 +243,9 @@ func (n *node) evaluate() (any, error) {
 	if ds := n.want.block.Decode(scope, args); ds.HasErrors() {
 		return nil, ds.Err()
 	}
+	for _, e := range deniedGrants(n.e.plan.policy, n.want.reg, args) {
+		return nil, config.Diagnostics{{Span: n.want.block.SpanOf(e.Path), Msg: e.Error()}}.Err()
+	}
 	return args, n.want.block.Unready(scope)
 }
 

@@ -40,6 +40,10 @@ type plan struct {
 	packages map[string]component.Catalog
 	lock     *pkg.Lock // weir.lock, if there are remote imports
 	lockErr  error     // why it cannot be read
+	// policy restricts imports and grants. It is never nil. verdicts are what it says about
+	// local files and folders, by absolute path.
+	policy   *pkg.Policy
+	verdicts map[string]error
 	// awaits are the nodes whose exports may be why a new version was left out.
 	awaits map[string]bool
 }
@@ -47,7 +51,7 @@ type plan struct {
 func newPlan(cfg *config.Config) *plan {
 	return &plan{cfg: cfg, files: maps.Clone(cfg.Files), wanted: map[string]*wanted{},
 		sources: map[string]*source{}, loops: map[string]*loop{}, watch: map[string]bool{},
-		folders: map[string]component.Catalog{}, polled: map[string]*source{}, remotes: map[string]*remoteSource{}, packages: map[string]component.Catalog{}}
+		folders: map[string]component.Catalog{}, polled: map[string]*source{}, remotes: map[string]*remoteSource{}, packages: map[string]component.Catalog{}, verdicts: map[string]error{}}
 }
 
 // kind is the kind of a wanted.
@@ -202,7 +206,7 @@ func (x *planner) connect() {
 			if w.usable() {
 				ds := x.decode(w)
 				if ds.OnlyUnknown() {
-					ds = append(ds, w.checked(x.e.storage)...)
+					ds = append(ds, w.checked(x.e.storage, x.p.policy)...)
 				}
 				w.failed = ds.HasErrors()
 				w.certain = !w.failed && w.block.Unready(w.values()) == nil
@@ -293,11 +297,11 @@ func (w *wanted) withOrigin(ds config.Diagnostics) config.Diagnostics {
 
 // checked returns the errors in the arguments that the registration and the
 // arguments themselves report for the storage directory, which is "" if it is
-// not known.
-func (w *wanted) checked(storage string) (ds config.Diagnostics) {
-	var es []*component.ArgumentError
+// not known, and the grants that the policy denies.
+func (w *wanted) checked(storage string, policy *pkg.Policy) (ds config.Diagnostics) {
+	es := deniedGrants(policy, w.reg, w.args)
 	if w.reg.Check != nil {
-		es = w.reg.Check(w.args, func(name string) bool { return w.block.Settled(w.values(), name) })
+		es = append(es, w.reg.Check(w.args, func(name string) bool { return w.block.Settled(w.values(), name) })...)
 	}
 	if c, ok := w.args.(component.StorageChecker); ok && storage != "" {
 		es = append(es, c.CheckStorage(storage)...)

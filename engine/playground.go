@@ -152,7 +152,7 @@ func (e *Engine) newNodeCopy(id string, b *config.Block) (*nodeCopy, error) {
 	}
 	if !ds.HasErrors() {
 		edited := wanted{block: b, m: w.m, args: c.args, reg: w.reg}
-		ds = append(ds, edited.checked(e.storage)...)
+		ds = append(ds, edited.checked(e.storage, e.plan.policy)...)
 	}
 	if ds.HasErrors() {
 		return nil, ds.Sort().Err()

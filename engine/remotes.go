@@ -76,6 +76,11 @@ func (x *planner) importRemote(w *wanted, space *imported) {
 		x.mistaken(w.m, w, w.block.Span, "this program imports nothing over the network", "")
 		return
 	}
+	if err := x.p.policy.AllowSource(s.im.Remote.Source.String(), ""); err != nil {
+		space.broken = true
+		x.mistaken(w.m, w, w.block.Span, "cannot import: "+err.Error(), "")
+		return
+	}
 	x.p.watch[x.lockPath()] = true
 	x.readLock()
 	var old *source
@@ -132,11 +137,14 @@ func (x *planner) findContent(w *wanted, use *remoteSource, old *source) {
 	} else if entry := x.p.lock.Source(key); entry != nil {
 		use.digest = entry.Digest
 		c, openErr := x.e.o.Remote.Open(entry.Digest, filepath.Join(filepath.Dir(x.lockPath()), pkg.VendorDir))
-		if openErr == nil {
+		if openErr != nil {
+			use.missing = openErr
+		} else if refused := x.allowContent(key, c); refused != nil {
+			err = fmt.Errorf("cannot import %s: %w", key, refused)
+		} else {
 			s.content = &c
 			return
 		}
-		use.missing = openErr
 	} else if x.e.o.UpdateLock || x.mode.locking {
 		use.missing = remote.ErrNotCached
 	} else {

@@ -18,10 +18,11 @@ import (
 	"github.com/weir-run/weir/engine/pkg/remote"
 )
 
-// elsewhere is a server with one module.
+// elsewhere is a server with one module, or with a package.
 type elsewhere struct {
 	mu      sync.Mutex
 	text    string
+	pack    map[string]string // files of a package, instead of the module
 	err     error
 	fetches int
 }
@@ -44,6 +45,14 @@ func (s *elsewhere) Fetch(_ context.Context, src remote.Source, _ remote.Access,
 	s.fetches++
 	if s.err != nil {
 		return "", s.err
+	}
+	for name, text := range s.pack {
+		if err := files.Add(name, strings.NewReader(text)); err != nil {
+			return "", err
+		}
+	}
+	if s.pack != nil {
+		return "revision", nil
 	}
 	return "revision", files.Add("m.alloy", strings.NewReader(s.text))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
 )
 
 // blocks returns the catalog of the blocks that are not components: those that
@@ -67,6 +68,26 @@ type importScriptsBlock struct {
 
 func moduleBlocks() []component.Registration {
 	return []component.Registration{
+		{
+			Name:    "policy",
+			NewArgs: func() any { return &config.PolicyArguments{} },
+			Unique:  true,
+			Doc: component.Doc{
+				Summary: `Restricts what the config imports and what its blocks grant. A config that the policy does not allow is refused.
+
+The block must be at the top level of the config, and its values must be known before anything runs. Files and folders in the folder of the config may always be imported, because anyone who can write there can change the config as well; require_signature applies to them too.`,
+				Args: map[string]string{
+					"sources":           `Patterns of sources that may be imported; * stands for any text. A local file or folder outside of the folder of the config has a source like file:///usr/share/weir/acme. The default allows all sources.`,
+					"require_signature": "Public keys of minisign. Everything that an import block other than import.string imports must then be in a package that is signed with one of them and has not changed since. By default, signatures are not needed.",
+					"deny_grants":       `Kinds of grants that no block may have: "http", "env", "read" and "exec".`,
+				},
+				Example: `
+policy {
+  sources     = ["oci://registry.corp/*", "file:///usr/share/weir/*"]
+  deny_grants = ["exec"]
+}`,
+			},
+		},
 		{
 			Name:    "declare",
 			NewArgs: func() any { return &declareBlock{} },

@@ -295,7 +295,7 @@ func lookingEngine(path, scripts, storage string, use scriptsUse) (*looker, erro
 		}
 		return c, err
 	}
-	o := engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), StoragePath: storage, Version: version, NoWatch: true, Remote: packages(storage)}
+	o := engine.Options{Catalogs: l.catalogs, Scripts: imported, GrantKinds: scripting.NeedKinds, Unsupported: unsupported(), Services: services.all(), StoragePath: storage, Version: version, NoWatch: true, Remote: packages(storage)}
 	if use.lookupEnv != nil {
 		o.Getenv = func(name string) string { v, _ := use.lookupEnv(name); return v }
 	}

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/pkg"
@@ -34,13 +34,13 @@ file that has changed since then.`,
   weir pkg verify config.alloy`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("say what to do: init, lock, verify or list")
+				return errors.New("name a command, such as 'weir pkg verify': 'weir pkg --help' lists them")
 			}
-			return fmt.Errorf("weir pkg has no command %q, only init, lock, verify and list", args[0])
+			return fmt.Errorf("weir pkg has no command %q: 'weir pkg --help' lists them", args[0])
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(pkgInitCommand(t), pkgLockCommand(t), pkgVerifyCommand(t), pkgListCommand(t))
+	cmd.AddCommand(pkgInitCommand(t), pkgLockCommand(t), pkgVerifyCommand(t), pkgListCommand(t), pkgKeygenCommand(t), pkgSignCommand(t))
 	return cmd
 }
 
@@ -131,20 +131,19 @@ func verified(dir string) (*pkg.Manifest, pkg.Sums, error) {
 		return nil, nil, err
 	}
 	if changes := got.Changes(want); len(changes) > 0 {
-		var b strings.Builder
-		for _, c := range changes {
-			b.WriteString("\n  " + c.String())
-		}
-		return nil, nil, fmt.Errorf("%s does not match %s: if the changes are intended, run 'weir pkg lock %s'; otherwise, get the package again%s", dir, pkg.SumsName, quoted(dir), b.String())
+		return nil, nil, fmt.Errorf("%s does not match %s: if the changes are intended, run 'weir pkg lock %s'; otherwise, get the package again%s", dir, pkg.SumsName, quoted(dir), pkg.List(changes))
 	}
 	return m, got, nil
 }
 
 // imported are the packages of a config.
 type imported struct {
-	lock     string   // path of the lock file
-	packages []string // absolute folders, sorted
-	remotes  map[string]bool
+	config   string
+	storage  string          // the storage directory, with the cache
+	lock     string          // path of the lock file
+	packages []string        // absolute folders of local packages, sorted
+	remotes  map[string]bool // sources
+	policy   *pkg.Policy
 }
 
 // importedBy returns the packages that a config imports. If the config has
@@ -162,8 +161,14 @@ func importedBy(t *terminal, path, storage string) (*imported, error) {
 	if ds.HasErrors() {
 		return nil, printMistakes(t, cfg, ds)
 	}
-	in := &imported{lock: pkg.LockPath(path), remotes: map[string]bool{}}
-	remotes, _, _ := e.Remotes(path) // without mistakes
+	return importedIn(e, path, storage, imports)
+}
+
+// importedIn returns the packages that a config imports, as far as it can be read.
+// imports are its local imports.
+func importedIn(e *looker, path, storage string, imports []engine.Import) (*imported, error) {
+	in := &imported{config: path, storage: storage, lock: pkg.LockPath(path), remotes: map[string]bool{}, policy: e.Policy(path)}
+	remotes, _, _ := e.Remotes(path)
 	for _, r := range remotes {
 		in.remotes[r.Source.String()] = true
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
+	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripting/versions"
@@ -246,6 +247,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		Scripts:         use.imported,
 		Remote:          packages(lock.Dir()),
 		UpdateLock:      o.lock == lockUpdate,
+		GrantKinds:      scripting.NeedKinds,
 		Unsupported:     unsupported(),
 		Services:        s.all(),
 		Getenv:          func(name string) string { v, _ := lookupEnv(name); return v },

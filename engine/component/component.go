@@ -155,6 +155,13 @@ type Controller interface {
 	Control() http.Handler
 }
 
+// Grant is access to an external resource.
+type Grant struct {
+	Kind string // such as exec
+	What string // a pattern or a name, such as /usr/bin/uptime
+	Path string // of the argument, as in ArgumentError
+}
+
 // Registration defines a block name.
 type Registration struct {
 	// Name is the block's name, such as prometheus.scrape.
@@ -207,6 +214,9 @@ type Registration struct {
 	// attribute or block depends on is known. If it is not, the value may be
 	// different when the component is built. nil: no check.
 	Check func(args any, settled func(name string) bool) []*ArgumentError
+	// Grants returns the access to external resources that decoded arguments grant. The
+	// block policy of a config can deny grants by their kind. nil: none.
+	Grants func(args any) []Grant
 	// Trial tries this version before a node runs it. It returns nil if the
 	// version may run. The engine calls it once for each node and its arguments,
 	// from several goroutines, and ends ctx when another version is wanted. nil:

@@ -107,7 +107,7 @@ var inModules = map[string]bool{"argument": true, "export": true}
 var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
 
 // knownBlocks are predefined blocks. A declare cannot have one of these names.
-var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "template": true, "logging": true, "module_path": true, "remotecfg": true}
+var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "policy": true, "template": true, "logging": true, "module_path": true, "remotecfg": true}
 
 // IsBlock reports whether name is a predefined block, or the first part of its
 // name.
@@ -117,7 +117,7 @@ func IsBlock(name string) bool {
 
 // ofLanguage are blocks that are part of the language, so no catalog knows
 // them.
-var ofLanguage = append([]string{"declare", "foreach"}, imports...)
+var ofLanguage = append([]string{"declare", "foreach", "policy"}, imports...)
 
 // Unsupported lists blocks that weir recognises but does not support, each with
 // a replacement. A name that ends in ".*" matches all names with the prefix

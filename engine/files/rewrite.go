@@ -49,8 +49,13 @@ func Rewrite(path, content string) (err error) {
 
 // Create creates a file of the user with the content. The error wraps fs.ErrExist if there
 // is a file or a symbolic link.
-func Create(path, content string) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // subject to the umask
+func Create(path, content string) error { return create(path, content, 0o666) } // subject to the umask
+
+// CreatePrivate is like Create, for a file that only its owner can read.
+func CreatePrivate(path, content string) error { return create(path, content, 0o600) }
+
+func create(path, content string, mode os.FileMode) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return fmt.Errorf("cannot create %s: %w", path, err)
 	}

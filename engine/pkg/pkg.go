@@ -7,6 +7,9 @@
 //     content of a package.
 //   - [Lock] is the file weir.lock. It lists the packages of a config with the
 //     digests that its owner has accepted.
+//   - [Signature] is the file weir-package.sum.minisig, which proves who has published
+//     the checksums.
+//   - [Policy] restricts what a config may import.
 //
 // The package reads files of packages with limits, and it writes nothing. It
 // compiles no script and parses no config.

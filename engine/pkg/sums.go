@@ -26,8 +26,8 @@ const (
 )
 
 // Sums are the checksums of all files of a package, sorted by path. The checksums
-// themselves, and files and folders whose names begin with a dot, do not belong to
-// the package.
+// themselves, their signature, and files and folders whose names begin with a dot, do
+// not belong to the package.
 type Sums []Sum
 
 // Sum is the checksum of a file.
@@ -53,7 +53,7 @@ func Compute(dir string) (Sums, error) {
 		for _, e := range entries {
 			name := path.Join(rel, e.Name())
 			switch {
-			case strings.HasPrefix(e.Name(), ".") || name == SumsName:
+			case strings.HasPrefix(e.Name(), ".") || name == SumsName || name == SignatureName:
 				continue
 			case !validPath(name):
 				return badPath(name)

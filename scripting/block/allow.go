@@ -224,7 +224,7 @@ func allowText(a *Allow, ls []Missing) string {
 		if len(list) == 0 {
 			continue
 		}
-		list = append(slices.Clone(a.list(kind)), list...)
+		list = append(slices.Clone(a.Patterns(kind)), list...)
 		for i, s := range list {
 			list[i] = fmt.Sprintf("%q", s)
 		}
@@ -234,6 +234,7 @@ func allowText(a *Allow, ls []Missing) string {
 	return b.String()
 }
 
-func (a *Allow) list(kind string) []string {
+// Patterns returns the patterns of one of scripting.NeedKinds.
+func (a *Allow) Patterns(kind string) []string {
 	return map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind]
 }

@@ -32,6 +32,17 @@ func (s *entry) check(args any, settled func(string) bool) []*component.Argument
 	return es
 }
 
+// grants is the registration's Grants.
+func (s *entry) grants(args any) (gs []component.Grant) {
+	allow := block.ArgumentsOf(s.Definition, args).Script.Allow
+	for _, kind := range scripting.NeedKinds {
+		for _, what := range allow.Patterns(kind) {
+			gs = append(gs, component.Grant{Kind: kind, What: what, Path: "script.allow." + kind})
+		}
+	}
+	return gs
+}
+
 // checkGrants checks script.allow. Missing grants are errors, unneeded grants
 // are warnings.
 func (s *entry) checkGrants(b block.Script) (es []*component.ArgumentError) {

@@ -106,6 +106,7 @@ func register(s *entry, h scripting.Header, replaced bool) component.Registratio
 		Exports:      node.ExportsOf(s.Definition),
 		ExportsLater: len(s.Definition.Exports) > 0,
 		Check:        s.check,
+		Grants:       s.grants,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return node.New(&s.Script, o, args, previous)
 		},

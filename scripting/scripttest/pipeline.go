@@ -161,6 +161,7 @@ func (p *pipeline) options(storage string) engine.Options {
 	return engine.Options{
 		Catalogs:    []component.Catalog{&pipeNatives{p.s.pipelines.Natives, p}, p.scripts(p.s.folder.Catalog)},
 		Scripts:     p.importScripts,
+		GrantKinds:  scripting.NeedKinds,
 		Services:    p.services(),
 		Unsupported: p.s.pipelines.Unsupported,
 		Getenv: func(name string) string {

@@ -48,6 +48,12 @@ func Registration() component.Registration {
 	return component.Registration{
 		Name:    "local.template",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Grants: func(args any) (gs []component.Grant) {
+			for _, what := range args.(*Arguments).Allow.Exec {
+				gs = append(gs, component.Grant{Kind: "exec", What: what, Path: "allow.exec"})
+			}
+			return gs
+		},
 		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			return build(o, args.(*Arguments))
 		},
