@@ -110,9 +110,9 @@ func CheckPath(name string) error {
 
 // Belongs reports whether a file with this path, with slashes, belongs to a
 // package: its name and the names of its folders do not begin with a dot, and it
-// does not contain the checksums.
+// contains neither the checksums nor their signature.
 func Belongs(name string) bool {
-	return name != SumsName && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
+	return name != SumsName && name != SignatureName && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
 // SumsOf returns the checksums of files by their paths. All of them must belong to

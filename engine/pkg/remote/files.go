@@ -24,7 +24,7 @@ func (f *Files) Add(name string, r io.Reader) error {
 	if err := pkg.CheckPath(name); err != nil {
 		return err
 	}
-	if !pkg.Belongs(name) && name != pkg.SumsName {
+	if !pkg.Belongs(name) && name != pkg.SumsName && name != pkg.SignatureName {
 		return nil
 	}
 	if _, ok := f.content[name]; ok {
@@ -77,7 +77,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 func (f *Files) sums() (pkg.Sums, error) {
 	files := map[string][]byte{}
 	for name, b := range f.content {
-		if name != pkg.SumsName {
+		if pkg.Belongs(name) {
 			files[name] = b
 		}
 	}

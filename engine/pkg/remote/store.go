@@ -191,12 +191,34 @@ func open(below, want string) (Content, error) {
 func (s *Store) put(f *Files, sums pkg.Sums) (Content, error) {
 	want := sums.Digest()
 	if c, err := open(s.o.Dir, want); err == nil {
-		return c, nil
+		return c, sign(c.Dir, f.content[pkg.SignatureName])
 	}
 	if err := write(f, sums, s.o.Dir, dir(s.o.Dir, want)); err != nil {
 		return Content{}, fmt.Errorf("cannot write into the cache: %w", err)
 	}
 	return open(s.o.Dir, want)
+}
+
+// sign replaces the signature of content in the cache by the one that was fetched with
+// the same content, because it may have been signed later. Without one, it stays.
+func sign(dir string, signature []byte) error {
+	path := filepath.Join(dir, pkg.SignatureName)
+	if have, err := files.Read(path, pkg.MaxFile); len(signature) == 0 || err == nil && string(have) == string(signature) {
+		return nil
+	}
+	temp, err := os.CreateTemp(dir, ".new-")
+	if err != nil {
+		return fmt.Errorf("cannot write a signature into the cache: %w", err)
+	}
+	_, err = temp.Write(signature)
+	if err = errors.Join(err, temp.Chmod(0o644), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name()) // report the first error
+		return fmt.Errorf("cannot write a signature into the cache: %w", err)
+	}
+	return nil
 }
 
 // write writes the files into a new folder and gives it its name when it is
@@ -249,7 +271,11 @@ const maxRenames = 5
 // Copy copies content into another folder with the layout of the cache.
 func (s *Store) Copy(c Content, to string) error {
 	if _, err := open(to, c.Digest); err == nil {
-		return nil
+		signature, err := files.Read(filepath.Join(c.Dir, pkg.SignatureName), pkg.MaxFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, sign(dir(to, c.Digest), signature))
 	}
 	f := &Files{content: map[string][]byte{}}
 	for _, sum := range c.Sums {
@@ -258,6 +284,9 @@ func (s *Store) Copy(c Content, to string) error {
 			return err
 		}
 		f.content[sum.Path] = b
+	}
+	if b, err := files.ReadIn(c.Dir, pkg.SignatureName, pkg.MaxFile); err == nil {
+		f.content[pkg.SignatureName] = b
 	}
 	got, err := f.sums()
 	if err != nil {

@@ -306,6 +306,41 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// TestSignature: the signature of a package stays with it in the cache and in copies, and
+// a later signature of the same content replaces it.
+func TestSignature(t *testing.T) {
+	s, _ := newStore(t)
+	files := map[string]string{pkg.ManifestName: "name = 'acme'\n", "scripts/a.lua": "return 1\n"}
+	plain := fetch(t, s, serveBytes(t, tarball(t, files)))
+	vendor := filepath.Join(t.TempDir(), "vendor")
+	for range 2 {
+		k, err := pkg.NewPrivateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[pkg.SignatureName] = k.Sign(&pkg.Manifest{Name: "acme", Version: "1.0.0"}, plain.Sums)
+		c := fetch(t, s, serveBytes(t, tarball(t, files)))
+		if c.Digest != plain.Digest {
+			t.Errorf("a signature changes the digest to %s", c.Digest)
+		}
+		if err := s.Copy(c, vendor); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{c.Dir, filepath.Join(vendor, strings.Replace(c.Digest, ":", "/", 1))} {
+			if _, err := pkg.VerifySignature(dir, c.Sums, []pkg.PublicKey{k.Public()}); err != nil {
+				t.Error(err)
+			}
+		}
+		delete(files, pkg.SignatureName)
+		if c := fetch(t, s, serveBytes(t, tarball(t, files))); c.Digest != plain.Digest {
+			t.Errorf("got the digest %s", c.Digest)
+		}
+		if _, err := pkg.ReadSignature(c.Dir); err != nil {
+			t.Errorf("the signature is gone: %v", err)
+		}
+	}
+}
+
 // TestConcurrentFetches fetches the same content with several stores, as several
 // processes do, while another one changes the cache.
 func TestConcurrentFetches(t *testing.T) {
