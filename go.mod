@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	aead.dev/minisign v0.3.0
 	charm.land/bubbletea/v2 v2.1.1
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/Masterminds/sprig/v3 v3.3.0
 	github.com/alecthomas/kingpin/v2 v2.4.0

@@ -19,11 +19,12 @@ import (
 var auditFormats = []string{"text", "json"}
 
 func auditCommand(t *terminal) *cobra.Command {
-	var dir, format string
+	var dir, format, storage string
 	cmd := &cobra.Command{
 		Use:   "audit CONFIG",
-		Short: "List what the scripts of a config may do",
-		Long: `List the scripts that a config uses, a file or a directory of *.alloy files: the
+		Short: "List the packages and scripts of a config and what they may do",
+		Long: `List the packages that a config imports, a file or a directory of *.alloy files, with
+their digests, and with the keys that signed them. List the scripts that it uses: the
 source files of each script with their hashes, its hooks and the external
 resources that it needs. For each block that uses a script, it lists the grants,
 missing and unnecessary grants, and the limits. It also names files and folders
@@ -47,18 +48,20 @@ everything that could still be read.`,
 		},
 		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
-			return audit(t, args[0], dir, format)
+			return audit(t, args[0], dir, storage, format)
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: scripts next to the config)")
 	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
+	storageFlag(cmd.Flags(), &storage)
 	return cmd
 }
 
 // auditReport is an audit as JSON.
 type auditReport struct {
-	Config  string        `json:"config"`
-	Scripts []auditScript `json:"scripts"` // by name
+	Config   string          `json:"config"`
+	Packages []listedPackage `json:"packages"` // by path
+	Scripts  []auditScript   `json:"scripts"`  // by name
 }
 
 type auditScript struct {
@@ -73,8 +76,8 @@ type auditBlock struct {
 	registry.AuditBlock
 }
 
-func audit(t *terminal, path, dir, format string) error {
-	e, err := lookingEngine(path, dir, "", scriptsUse{})
+func audit(t *terminal, path, dir, storage, format string) error {
+	e, err := lookingEngine(path, dir, storage, scriptsUse{})
 	if err != nil {
 		return err
 	}
@@ -96,12 +99,22 @@ func audit(t *terminal, path, dir, format string) error {
 		}
 		s.Blocks = append(s.Blocks, auditBlock{ID: b.ID, Position: b.Position, AuditBlock: about.Block(b.Args)})
 	}
+	imports, _, _ := e.Imports(path) // Blocks has the mistakes
+	in, err := importedIn(e, path, storage, imports)
+	if err != nil {
+		return err
+	}
 	r := auditReport{Config: path, Scripts: []auditScript{}}
+	var unlisted error
+	r.Packages, unlisted = in.listed()
 	for _, name := range slices.Sorted(maps.Keys(scripts)) {
 		r.Scripts = append(r.Scripts, *scripts[name])
 	}
 	if err := r.write(t, format); err != nil {
 		return err
+	}
+	if unlisted != nil {
+		return printAll(t, unlisted)
 	}
 	if ds.HasErrors() {
 		errs, _ := errors.AsType[config.Diagnostics](ds.Err())
@@ -131,6 +144,9 @@ func (r auditReport) write(t *terminal, format string) error {
 		return e.Encode(r)
 	}
 	var b strings.Builder
+	for _, p := range r.Packages {
+		p.write(&b, t.outColor)
+	}
 	if len(r.Scripts) == 0 {
 		fmt.Fprintf(&b, "%s uses no scripts\n", config.Printable(r.Config))
 	}
@@ -142,6 +158,15 @@ func (r auditReport) write(t *terminal, format string) error {
 	}
 	_, err := io.WriteString(t.out, b.String())
 	return err
+}
+
+func (p listedPackage) write(b *strings.Builder, color bool) {
+	fmt.Fprintf(b, "%s\n", paint(color, "1", "package "+p.Name+" "+p.Version))
+	for _, row := range [][2]string{{"path", p.Path}, {"digest", p.Digest}, {"lock", p.Lock}, {"signer", p.Signer.String()}, {"license", p.License}} {
+		fmt.Fprintf(b, "  %-11s %s\n", row[0], config.Printable(row[1]))
+	}
+	list(b, "  ", "needs", p.Needs, "no access to the outside")
+	b.WriteByte('\n')
 }
 
 func (s auditScript) write(b *strings.Builder, color bool) {
