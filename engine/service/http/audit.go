@@ -92,3 +92,19 @@ func (o *outcome) Write(b []byte) (int, error) {
 
 // Unwrap supports http.ResponseController.
 func (o *outcome) Unwrap() nethttp.ResponseWriter { return o.ResponseWriter }
+
+// explain sets the reason of a refusal for the audit log. Without it, the log has the
+// beginning of the response, which may be a page.
+func explain(w nethttp.ResponseWriter, reason string) {
+	for {
+		if o, ok := w.(*outcome); ok {
+			o.reason = reason
+			return
+		}
+		inner, ok := w.(interface{ Unwrap() nethttp.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = inner.Unwrap()
+	}
+}

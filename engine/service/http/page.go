@@ -26,9 +26,7 @@ func showRefused(w nethttp.ResponseWriter, e *refusal) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; style-src 'nonce-"+nonce+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	if o, ok := w.(*outcome); ok { // the audit log has the reason without the page
-		o.reason = e.text
-	}
+	explain(w, e.text)
 	w.WriteHeader(e.status)
 	text := e.text
 	if e.status == nethttp.StatusUnauthorized {
