@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/weir-run/weir/engine"
@@ -111,27 +110,4 @@ func printMistakes(t *terminal, cfg *config.Config, ds config.Diagnostics) error
 // vendored returns the folder with the copies of remote content next to a config.
 func vendored(path string) string {
 	return filepath.Join(filepath.Dir(pkg.LockPath(path)), pkg.VendorDir)
-}
-
-// vendorRemotes copies the locked content into the folder vendor, and removes the
-// other content from it.
-func vendorRemotes(path, storage string, all []lockedRemote) error {
-	store, to := packages(storage), vendored(path)
-	keep := map[string]bool{}
-	for _, r := range all {
-		if err := store.Copy(r.content, to); err != nil {
-			return err
-		}
-		keep[r.content.Digest] = true
-	}
-	entries, err := os.ReadDir(filepath.Join(to, "sha256"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if !keep["sha256:"+e.Name()] {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(to, "sha256", e.Name())))
-		}
-	}
-	return err
 }

@@ -40,7 +40,7 @@ file that has changed since then.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(pkgInitCommand(t), pkgLockCommand(t), pkgVerifyCommand(t), pkgListCommand(t), pkgKeygenCommand(t), pkgSignCommand(t))
+	cmd.AddCommand(pkgInitCommand(t), pkgLockCommand(t), pkgVerifyCommand(t), pkgListCommand(t), pkgVendorCommand(t), pkgKeygenCommand(t), pkgSignCommand(t))
 	return cmd
 }
 
