@@ -2,7 +2,7 @@
 
 import { autocompletion } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { javascript } from "@codemirror/lang-javascript";
+import { javascriptLanguage, typescriptLanguage } from "@codemirror/lang-javascript";
 import {
   bracketMatching,
   HighlightStyle,
@@ -57,7 +57,7 @@ const look = EditorView.theme({
 function languageOf(file: string) {
   if (file.endsWith(".alloy")) return alloy;
   if (file.endsWith(".lua")) return StreamLanguage.define(lua);
-  return javascript({ typescript: file.endsWith(".ts") });
+  return file.endsWith(".ts") ? typescriptLanguage : javascriptLanguage;
 }
 
 /** An editor that begins with a text. A new text needs another key. */
