@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -241,12 +240,4 @@ func (e *Engine) remoteState(w *wanted) (is component.Health, args map[string]an
 		is.Reason = component.ReasonBuild
 	}
 	return is, args
-}
-
-// stopFetching ends all fetches.
-func (e *Engine) stopFetching() {
-	for _, f := range e.fetchers {
-		f.stop()
-	}
-	maps.DeleteFunc(e.fetchers, func(string, *fetching) bool { return true })
 }

@@ -41,7 +41,9 @@ type node struct {
 	comp      component.Component
 	updates   sync.Mutex
 
-	run       context.Context // Run's
+	// run is the context of Run. It is stored because messages of weir arrive without a
+	// caller.
+	run       context.Context
 	end       context.CancelCauseFunc
 	wg        sync.WaitGroup // of all goroutines of the node
 	lastID    atomic.Uint64

@@ -15,6 +15,8 @@ var storedContexts = map[string]string{
 	"engine.instance.ctx":              "an instance may be ended before its Run is called, and its end is waited for elsewhere",
 	"engine/flow.Meter.labels":         "a goroutine takes labels only from a context",
 	"engine/httpclient.answerBody.ctx": "io.Reader has no context, and Read returns the cause of the request's end",
+	"plugin.node.run":                  "batches that a receiver refused are sent again without a caller",
+	"plugin/host.session.ctx":          "messages of the plugin arrive without a caller",
 	"scripting/node.call.ctx":          "VMs call host functions without a context",
 	"scripting/scripttest.session.ctx": "VMs call the test API without a context",
 }

@@ -112,7 +112,7 @@ func licenses(text string) *cdx.Licenses {
 	return &cdx.Licenses{{Expression: text}}
 }
 
-// dependOn adds that one component uses the others.
+// dependOn adds the components that the component ref uses.
 func dependOn(bom *cdx.BOM, ref string, on []cdx.Component) {
 	refs := []string{}
 	for _, c := range on {

@@ -34,7 +34,9 @@ type session struct {
 	proc   *process
 	number uint64
 	stream grpc.BidiStreamingClient[protocol.ToPlugin, protocol.ToWeir]
-	ctx    context.Context // of the stream; deliveries of batches end with it
+	// ctx is the context of the stream. Deliveries of batches end with it. It is stored
+	// because messages of the plugin arrive without a caller.
+	ctx    context.Context
 	cancel context.CancelFunc
 	opened *protocol.Opened
 

@@ -194,7 +194,7 @@ func TestUIWhy(t *testing.T) {
 	b.view("why?where=" + url.QueryEscape(`name == "no_such_metric"`) + "&node=my.tidy.default")
 	b.shows("Waiting for records that match")
 
-	// What people paste becomes an expression.
+	// A pasted series becomes an expression.
 	follow := func(text, where string) {
 		t.Helper()
 		b.await("there is a field", `document.querySelector("form.bar input[type=text]")`)

@@ -13,6 +13,7 @@ import (
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
@@ -264,7 +265,7 @@ func (a *api) series(r *http.Request) (any, annotations.Annotations, error) {
 }
 
 func (a *api) status(*http.Request) (any, annotations.Annotations, error) {
-	stats := a.db.Head().Stats(labels.MetricName, 10)
+	stats := a.db.Head().Stats(model.MetricNameLabel, 10)
 	return map[string]any{
 		"headStats": map[string]any{
 			"numSeries": stats.NumSeries,

@@ -100,7 +100,7 @@ func (s *store) Watch(ctx context.Context, prefixes []string) error {
 func (s *store) change(ctx context.Context, prefix string) error {
 	before := s.index[prefix]
 	if before == 0 {
-		return errors.New("Consul answers without an index")
+		return errors.New("the answer of Consul has no index")
 	}
 	for {
 		_, meta, err := s.list(ctx, prefix, before)
