@@ -82,7 +82,7 @@ func TestUIJournals(t *testing.T) {
 	b.shows("prometheus.remote_write.dead")
 	b.shows("does not accept data")
 	b.shows("connection refused")
-	b.shows("10GiB, then sources wait; dropped after 8h")
+	b.shows("10GiB, then sources wait; data is dropped after 8h")
 	b.click("Read the journals")
 	b.shows("the oldest for")
 	b.do(`document.querySelector("main details").open = true`)
